@@ -1,0 +1,91 @@
+# svrun: two programs in out/ (a third comes with the OCI runtime):
+#   svrun        the command; static, because dynamic loading costs more than starting a container
+#   svrun-image  the verbs of `svrun image` that fetch, unpack and compress; svrun execs it
+CC      ?= gcc
+AR      ?= ar
+O       ?= out
+V       := $(shell cat VERSION)
+PREFIX  ?= /usr/local
+PKGS    := jansson libzstd libcrypto lmdb
+PKGS_RUN := libseccomp libcap
+PKGS_IMAGE := libarchive libcurl libisal
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wconversion \
+	-Wformat=2 -Wcast-qual -Wundef -Wvla -Wnull-dereference
+CFLAGS ?= -O2 -g
+FORTIFY ?= -D_FORTIFY_SOURCE=2
+CPPFLAGS += -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DSVRUN_VERSION='"$(V)"' $(FORTIFY)
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE))
+ALL_CFLAGS = -std=gnu17 $(WARN) -fstack-protector-strong -fPIE -pthread $(CFLAGS) $(PKG_CFLAGS)
+LDFLAGS_ALL = -pthread -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
+STATIC ?= -static-pie
+
+# Which folders a folder may use; scripts/check-deps checks the same table in the includes.
+USES_base := base
+USES_runtime := runtime base
+USES_images := images base
+USES_builder := builder images runtime base
+
+# svrun/main-*.c are the two main files; the rest of svrun/ is split by program.
+MAINS  := $(wildcard svrun/main-*.c)
+dirobj  = $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(MAINS),$(wildcard $(1)/*.c)))
+lib     = $(O)/obj/lib$(1).a
+
+all: $(O)/svrun $(O)/svrun-image
+
+$(foreach d,base images builder runtime svrun,$(eval $(call lib,$d): $(call dirobj,$d)))
+$(O)/obj/lib%.a:
+	@mkdir -p $(@D)
+	@rm -f $@
+	@echo "AR $@"; $(AR) rcs $@ $^
+
+$(O)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "CC $<"; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
+
+$(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun runtime images base,$(call lib,$d))
+	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb) -lcrypto
+
+$(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images runtime base,$(call lib,$d))
+	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
+
+# tests/unit/test_<module>.c links what the module's own folder may use.
+TESTS := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c))
+folder = $(firstword $(foreach d,base images runtime builder,$(if $(wildcard $(d)/$(1).c),$(d))) builder)
+define test_rule
+$(O)/tests/test_$(1): $(O)/obj/tests/unit/test_$(1).o $(foreach d,$(USES_$(call folder,$(1))),$(call lib,$(d)))
+	@mkdir -p $$(@D)
+	@echo "LD $$@"; $$(CC) -pie $$(LDFLAGS_ALL) -o $$@ $$^ $$(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE) cmocka) -lm
+endef
+$(foreach t,$(TESTS),$(eval $(call test_rule,$(patsubst test_%,%,$(notdir $(t))))))
+
+unit: $(TESTS)
+
+check: 
+	@scripts/check
+
+quickstart:
+	@scripts/quickstart
+
+bench: all
+	@scripts/bench
+
+asan:
+	$(MAKE) O=out/asan STATIC=-pie FORTIFY= CFLAGS="-O1 -g" \
+		SAN="-fsanitize=address,undefined -fno-sanitize-recover=all" all unit
+
+tsan:
+	$(MAKE) O=out/tsan STATIC=-pie FORTIFY= CFLAGS="-O1 -g" SAN="-fsanitize=thread" all unit
+
+tidy: all
+	@scripts/tidy
+
+install: all
+	install -D -m 0755 $(O)/svrun $(DESTDIR)$(PREFIX)/bin/svrun
+	install -D -m 0755 $(O)/svrun-image $(DESTDIR)$(PREFIX)/libexec/svrun/svrun-image
+
+clean:
+	rm -rf out
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
+.PHONY: all unit check quickstart bench asan tsan tidy install clean

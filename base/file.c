@@ -1,0 +1,123 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+
+int file_read_fd(int fd, const char *name, struct buf *b, struct err *e)
+{
+	for (;;) {
+		size_t room = b->max - b->len;
+		ssize_t n;
+
+		if (room > 64 * 1024)
+			room = 64 * 1024;
+		if (room == 0) { /* full: only the end of the file is fine now */
+			char c;
+
+			n = sys_read(fd, &c, 1);
+			if (n == 0)
+				return 0;
+			return n < 0 ? err_sys(e, "read %s", name)
+				     : err_set(e, ERR_CORRUPT, "%s: longer than the limit of %zu bytes",
+					       name, b->max);
+		}
+		if (buf_reserve(b, room, e) < 0)
+			return -1;
+		n = sys_read(fd, b->data + b->len, room);
+		if (n < 0)
+			return err_sys(e, "read %s", name);
+		if (n == 0)
+			break;
+		b->len += (size_t)n;
+	}
+	b->data[b->len] = '\0';
+	return 0;
+}
+
+int file_read(int dirfd, const char *path, struct buf *b, struct err *e)
+{
+	auto_fd int fd = sys_openat(dirfd, path, O_RDONLY, 0);
+
+	if (fd < 0)
+		return err_sys(e, "open %s", path);
+	return file_read_fd(fd, path, b, e);
+}
+
+static void tmp_name(char *out, size_t size)
+{
+	static atomic_uint counter;
+
+	snprintf(out, size, ".tmp.%ld.%u", (long)getpid(), atomic_fetch_add(&counter, 1));
+}
+
+int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode, struct err *e)
+{
+	char dir[4096], tmp[4200], leaf[64];
+	const char *slash = strrchr(path, '/');
+	size_t dirlen = slash ? (size_t)(slash - path) + 1 : 0;
+
+	if (dirlen >= sizeof(dir)) {
+		errno = ENAMETOOLONG;
+		return err_sys(e, "write %s", path);
+	}
+	memcpy(dir, path, dirlen);
+	dir[dirlen] = '\0';
+	tmp_name(leaf, sizeof(leaf));
+	snprintf(tmp, sizeof(tmp), "%s%s", dir, leaf);
+
+	auto_fd int fd = sys_openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL, mode);
+
+	if (fd < 0) {
+		err_sys(e, "create %s", tmp);
+		return -1;
+	}
+	if (sys_write_all(fd, p, n) < 0 || sys_fsync(fd) < 0 ||
+		sys_renameat(dirfd, tmp, dirfd, path) < 0) {
+		err_sys(e, "write %s", path);
+		sys_hint_space(e, fd, n);
+		sys_unlinkat(dirfd, tmp, 0);
+		return -1;
+	}
+	return 0;
+}
+
+int file_tmp(int dirfd, char tmp[64], mode_t mode, struct err *e)
+{
+	int fd = sys_openat(dirfd, ".", O_TMPFILE | O_RDWR, mode);
+
+	tmp[0] = '\0';
+	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+		tmp_name(tmp, 64);
+		fd = sys_openat(dirfd, tmp, O_RDWR | O_CREAT | O_EXCL, mode);
+	}
+	if (fd < 0) {
+		err_sys(e, "create a temporary file");
+		return sys_hint_space(e, dirfd, 0);
+	}
+	return fd;
+}
+
+int file_publish(int dirfd, int fd, const char *tmp, const char *path, struct err *e)
+{
+	char proc[64];
+	int rc;
+
+	if (sys_fdatasync(fd) < 0) {
+		err_sys(e, "sync %s", path);
+		return sys_hint_space(e, fd, 0);
+	}
+	if (tmp[0]) {
+		rc = sys_renameat(dirfd, tmp, dirfd, path);
+	} else {
+		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+		rc = sys_linkat(AT_FDCWD, proc, dirfd, path, AT_SYMLINK_FOLLOW);
+		if (rc < 0 && errno == EEXIST)
+			rc = 0;
+	}
+	return rc < 0 ? err_sys(e, "publish %s", path) : 0;
+}

@@ -1,0 +1,300 @@
+#include "base/json.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+enum { DEPTH_MAX = 64 };
+
+void json_decref_ref(json_t **j)
+{
+	json_decref(*j);
+}
+
+static int too_deep(const char *p, size_t n)
+{
+	int depth = 0;
+	bool in = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (in) {
+			if (p[i] == '\\')
+				i++;
+			else if (p[i] == '"')
+				in = false;
+		} else if (p[i] == '"') {
+			in = true;
+		} else if (p[i] == '{' || p[i] == '[') {
+			if (++depth > DEPTH_MAX)
+				return 1;
+		} else if (p[i] == '}' || p[i] == ']') {
+			depth--;
+		}
+	}
+	return 0;
+}
+
+static json_t *parse(const char *name, const void *p, size_t n, struct err *e)
+{
+	json_error_t je;
+	json_t *j;
+
+	if (too_deep(p, n))
+		return err_set(e, ERR_CORRUPT, "%s: nested more than %d deep", name, DEPTH_MAX), NULL;
+	j = json_loadb(p, n, JSON_REJECT_DUPLICATES, &je);
+	if (!j)
+		err_set(e, ERR_CORRUPT, "%s:%d:%d: %s", name, je.line < 1 ? 1 : je.line,
+			je.column < 1 ? 1 : je.column, je.text);
+	return j;
+}
+
+json_t *json_parse(const void *p, size_t n, struct err *e)
+{
+	return parse("json", p, n, e);
+}
+
+int json_doc_parse(struct json_doc *d, const char *name, const void *p, size_t n, struct err *e)
+{
+	*d = (struct json_doc){.name = mem_strdup(name), .text = BUF_INIT(n)};
+	buf_put(&d->text, p, n);
+	d->root = parse(name, d->text.data, n, e);
+	if (d->root)
+		return 0;
+	json_doc_fini(d);
+	return -1;
+}
+
+int json_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e)
+{
+	*d = (struct json_doc){.name = mem_strdup(path), .text = BUF_INIT(max)};
+	if (file_read(dirfd, path, &d->text, e) == 0)
+		d->root = parse(path, d->text.data ? d->text.data : "", d->text.len, e);
+	if (d->root)
+		return 0;
+	json_doc_fini(d);
+	return -1;
+}
+
+void json_doc_fini(struct json_doc *d)
+{
+	json_decref(d->root);
+	buf_fini(&d->text);
+	free(d->name);
+	*d = (struct json_doc){0};
+}
+
+/* The scanner below walks text that jansson has accepted, so it need not check it again. */
+
+static const char *skip_space(const char *p)
+{
+	while (isspace((unsigned char)*p))
+		p++;
+	return p;
+}
+
+static const char *skip_string(const char *p)
+{
+	for (p++; *p != '"'; p++)
+		if (*p == '\\')
+			p++;
+	return p + 1;
+}
+
+static const char *skip_value(const char *p)
+{
+	int depth = 0;
+
+	do {
+		p = skip_space(p);
+		if (*p == '"') {
+			p = skip_string(p);
+		} else if (*p == '{' || *p == '[') {
+			depth++;
+			p++;
+		} else if (*p == '}' || *p == ']') {
+			depth--;
+			p++;
+		} else if (*p == ',' || *p == ':') {
+			p++;
+		} else {
+			while (*p && !strchr(",:]} \t\r\n", *p))
+				p++;
+		}
+	} while (depth > 0 && *p);
+	return p;
+}
+
+/* Decode the JSON string at p and compare it with a key. */
+static bool key_is(const char *p, const char *key)
+{
+	const char *end = skip_string(p);
+	json_t *s = json_loadb(p, (size_t)(end - p), JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	bool same = s && strcmp(json_string_value(s), key) == 0;
+
+	json_decref(s);
+	return same;
+}
+
+static const char *find_member(const char *p, const char *key, const char **at_key)
+{
+	for (p = skip_space(p + 1); *p == '"'; p = skip_space(p + 1)) {
+		const char *k = p;
+
+		p = skip_space(skip_space(skip_string(p)) + 1); /* behind the colon */
+		if (key_is(k, key)) {
+			*at_key = k;
+			return p;
+		}
+		p = skip_space(skip_value(p));
+		if (*p != ',')
+			return NULL;
+	}
+	return NULL;
+}
+
+static const char *find_element(const char *p, unsigned long n)
+{
+	p = skip_space(p + 1);
+	if (*p == ']')
+		return NULL;
+	while (n-- > 0) {
+		p = skip_space(skip_value(p));
+		if (*p != ',')
+			return NULL;
+		p = skip_space(p + 1);
+	}
+	return p;
+}
+
+/* One reference token of a JSON pointer, unescaped. */
+static const char *token(const char *p, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (p++; *p && *p != '/'; p++) {
+		char c = *p;
+
+		if (c == '~' && (p[1] == '0' || p[1] == '1'))
+			c = *++p == '0' ? '~' : '/';
+		if (n + 1 < size)
+			out[n++] = c;
+	}
+	out[n] = '\0';
+	return p;
+}
+
+void json_doc_locate(const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col)
+{
+	const char *p = skip_space(d->text.data), *key = NULL, *at;
+	char part[512];
+
+	while (*pointer == '/') {
+		const char *k = NULL, *next = NULL;
+
+		pointer = token(pointer, part, sizeof(part));
+		if (*p == '{')
+			next = find_member(p, part, &k);
+		else if (*p == '[')
+			next = find_element(p, strtoul(part, NULL, 10));
+		if (!next)
+			break;
+		p = next;
+		key = k;
+	}
+	at = at_key && key ? key : p;
+	*line = 1;
+	*col = 1;
+	for (const char *q = d->text.data; q < at; q++) {
+		(*col)++;
+		if (*q == '\n') {
+			(*line)++;
+			*col = 1;
+		}
+	}
+}
+
+static int missing(const char *key, const char *type, const json_t *v, struct err *e)
+{
+	if (!v)
+		return err_set(e, ERR_CORRUPT, "missing key '%s'", key);
+	return err_set(e, ERR_CORRUPT, "key '%s': expected %s", key, type);
+}
+
+const char *json_str(const json_t *o, const char *key, struct err *e)
+{
+	const json_t *v = json_object_get(o, key);
+
+	if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
+		return missing(key, "a string", v, e), NULL;
+	return json_string_value(v);
+}
+
+int json_str_opt(const json_t *o, const char *key, const char **v, struct err *e)
+{
+	*v = NULL;
+	if (!json_object_get(o, key))
+		return 0;
+	*v = json_str(o, key, e);
+	return *v ? 0 : -1;
+}
+
+int json_u64(const json_t *o, const char *key, uint64_t max, uint64_t *v, struct err *e)
+{
+	const json_t *n = json_object_get(o, key);
+
+	if (!json_is_integer(n) || json_integer_value(n) < 0 ||
+		(uint64_t)json_integer_value(n) > max)
+		return missing(key, "an integer within limits", n, e);
+	*v = (uint64_t)json_integer_value(n);
+	return 0;
+}
+
+int json_u64_opt(const json_t *o, const char *key, uint64_t max, uint64_t def, uint64_t *v,
+	struct err *e)
+{
+	*v = def;
+	return json_object_get(o, key) ? json_u64(o, key, max, v, e) : 0;
+}
+
+json_t *json_array_of(const json_t *o, const char *key, struct err *e)
+{
+	json_t *v = json_object_get(o, key);
+
+	return json_is_array(v) ? v : (missing(key, "an array", v, e), NULL);
+}
+
+json_t *json_object_of(const json_t *o, const char *key, struct err *e)
+{
+	json_t *v = json_object_get(o, key);
+
+	return json_is_object(v) ? v : (missing(key, "an object", v, e), NULL);
+}
+
+int json_bool_opt(const json_t *o, const char *key, bool def, bool *v, struct err *e)
+{
+	const json_t *b = json_object_get(o, key);
+
+	*v = b ? json_is_true(b) : def;
+	return !b || json_is_boolean(b) ? 0 : missing(key, "true or false", b, e);
+}
+
+static int dump(const char *p, size_t n, void *b)
+{
+	buf_put(b, p, n);
+	return 0;
+}
+
+void json_text(const json_t *j, bool compact, struct buf *b)
+{
+	size_t flags = JSON_SORT_KEYS | JSON_ENCODE_ANY | (compact ? JSON_COMPACT : JSON_INDENT(2));
+	int rc;
+
+	b->len = 0;
+	rc = json_dump_callback(j, dump, b, flags);
+	assert(rc == 0);
+	if (!compact)
+		buf_put(b, "\n", 1);
+}

@@ -1,0 +1,9 @@
+/* Warnings: only where an error is deliberately swallowed. Goes to stderr as "svrun: warning: ...". */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/err.h"
+
+void warn(const char *fmt, ...) printf_like(1, 2);
+
+#endif

@@ -1,0 +1,23 @@
+/* Run another program and collect what it says. Never through a shell. */
+#ifndef BASE_PROC_H
+#define BASE_PROC_H
+
+#include "base/err.h"
+#include "base/mem.h"
+
+struct proc {
+	const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
+	const char *const *env;  /* ends with NULL; NULL: this process's own */
+	const char *dir;         /* working folder; NULL: this process's own */
+	struct buf *out;         /* stdout; NULL: /dev/null */
+	struct buf *errout;      /* stderr; NULL: joined into the error text on failure */
+};
+
+/* Run it and wait. Returns the exit status (0-255; 128 + signal). -1 only when it could not be
+ * started or its output exceeded out->max. */
+int proc_run(const struct proc *p, struct err *e) must_check;
+
+/* The same, and a status other than 0 is an error that quotes the last lines of stderr. */
+int proc_check(const struct proc *p, struct err *e) must_check;
+
+#endif

@@ -1,0 +1,29 @@
+/* Progress of long work: passed down, NULL is silent. One bar at a time on a terminal, plain lines
+ * elsewhere, JSON lines on request. All functions accept NULL and are thread-safe. */
+#ifndef BASE_PROGRESS_H
+#define BASE_PROGRESS_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct progress;
+
+enum progress_mode { PROGRESS_AUTO, PROGRESS_PLAIN, PROGRESS_JSON, PROGRESS_NONE };
+
+/* Writes to stderr. AUTO: a bar when stderr is a terminal, else plain lines. NONE returns NULL. */
+struct progress *progress_new(enum progress_mode mode);
+void progress_free(struct progress *p);
+
+/* "auto", "plain", "json", "none"; -1 otherwise. */
+int progress_mode_parse(const char *s, enum progress_mode *mode) must_check;
+
+/* Start a stage ("fetch", "unpack", "compose"): total in bytes, 0 when unknown. Ends the one before. */
+void progress_begin(struct progress *p, const char *stage, uint64_t total);
+void progress_add(struct progress *p, uint64_t bytes);
+/* End the stage and print its line: "fetch    312.4 MiB  2.1 s  148 MiB/s". */
+void progress_end(struct progress *p);
+/* A line of its own. */
+void progress_note(struct progress *p, const char *fmt, ...) printf_like(2, 3);
+
+#endif

@@ -1,0 +1,46 @@
+/* Bounded strings. The unbounded ones of libc are redeclared so that they do not compile. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+#define STR_BANNED __attribute__((deprecated("unbounded: use str_* or snprintf")))
+char *strcpy(char *d, const char *s) STR_BANNED;
+char *strcat(char *d, const char *s) STR_BANNED;
+int sprintf(char *d, const char *fmt, ...) STR_BANNED;
+char *strtok(char *s, const char *sep) STR_BANNED;
+int atoi(const char *s) STR_BANNED;
+
+/* Copy with the NUL; -1 when it does not fit (dst is then truncated but terminated). */
+int str_copy(char *dst, size_t size, const char *src) must_check;
+
+static inline bool str_eq(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+
+/* Strict decimal: digits only, no sign, no space, no overflow beyond max. -1 otherwise. */
+int str_u64(const char *s, uint64_t max, uint64_t *v) must_check;
+/* "512", "512k", "2g", "1.5GiB": bytes with a binary unit (b k m g t, optional iB or B). */
+int str_bytes(const char *s, uint64_t *v) must_check;
+
+/* Shell pattern with ** crossing slashes; * and ? do not. */
+bool str_glob(const char *pattern, const char *s);
+
+/* The candidate nearest to s by edit distance (2 or less, and under half of its length), or NULL:
+ * for "did you mean". names ends with NULL. */
+const char *str_nearest(const char *s, const char *const *names);
+
+/* Valid UTF-8 without NUL; control characters are the caller's business. */
+bool str_utf8(const char *s, size_t n);
+
+#endif

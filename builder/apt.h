@@ -1,0 +1,15 @@
+/* `svrun image lock` for Debian packages: apt itself resolves, run with a state of its own (never the
+ * host's) and the manifest's sources and keyring. */
+#ifndef BUILDER_APT_H
+#define BUILDER_APT_H
+
+#include "base/progress.h"
+#include "builder/lock.h"
+#include "builder/mirror.h"
+
+/* Fill l->debs and l->indexes. tmpdir: an empty folder for apt's state, removed by the caller. Errors quote apt's own
+ * explanation, with the manifest's position of the package when apt names one. */
+int apt_lock(struct lock *l, const struct manifest *m, struct mirrors *mirrors, const char *tmpdir,
+	struct progress *p, struct err *e) must_check;
+
+#endif

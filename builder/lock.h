@@ -1,0 +1,67 @@
+/* The lock svrun.lock/1, lock.json beside the manifest: every input by digest. Machine-written,
+ * sorted, byte-stable. */
+#ifndef BUILDER_LOCK_H
+#define BUILDER_LOCK_H
+
+#include "builder/manifest.h"
+
+struct lock_deb {
+	const char *name, *version, *arch;
+	const char *url;    /* "mirror:debian/pool/main/..." */
+	const char *source; /* Debian source package: groups by origin */
+	struct digest sha256;
+	uint64_t size;
+	bool essential;
+	struct strings why; /* "manifest:/apt/packages/2", or the names of packages that need it */
+};
+
+/* What apt had verified when the lock was made. */
+struct lock_index {
+	const char *uri, *suite, *date;
+	struct strings signed_by; /* fingerprints */
+	struct digest release;    /* sha256 of InRelease */
+};
+
+struct lock_npm {
+	const char *path; /* the key in package-lock.json: "node_modules/a/node_modules/b" */
+	const char *name, *version;
+	const char *url;       /* "mirror:npm/NAME/-/BASE-VERSION.tgz" */
+	const char *integrity; /* "sha512-BASE64" */
+	struct pairs bin;      /* command -> path in the package */
+};
+
+struct lock_file { /* files.from, node.lock and models: local inputs pinned by content */
+	const char *path; /* relative to the manifest */
+	struct digest sha256;
+	uint64_t size;
+};
+
+struct lock {
+	struct arena arena;
+	struct digest manifest; /* canonical digest of the manifest it was made from */
+	const char *platform;   /* "linux/amd64" */
+	struct lock_index *indexes;
+	size_t nindexes;
+	struct lock_deb *debs; /* sorted by name, arch */
+	size_t ndebs;
+	struct lock_npm *npms; /* sorted by path */
+	size_t nnpms;
+	struct lock_file *files; /* sorted by path */
+	size_t nfiles;
+	struct digest digest; /* of the lock's canonical JSON */
+};
+
+/* Read dir/lock.json. NOT_FOUND hints at `svrun image lock`; CORRUPT has file:line:col. Does not check
+ * that it belongs to a manifest. */
+int lock_load(struct lock *l, const char *dir, struct err *e) must_check;
+/* Is l the lock of m? USAGE with the hint to lock again otherwise: every manifest key that names inputs (apt, node,
+ * models, files.from) must agree; others may change without a new lock. */
+int lock_check(const struct lock *l, const struct manifest *m, struct err *e) must_check;
+/* Write dir/lock.json atomically. */
+int lock_save(const struct lock *l, const char *dir, struct err *e) must_check;
+void lock_fini(struct lock *l);
+
+/* Digest of the parts of a manifest that decide the inputs (goes into lock->manifest). */
+struct digest lock_manifest_digest(const struct manifest *m);
+
+#endif

@@ -1,0 +1,59 @@
+/* An image in the store: manifest, config, layers, index. Source: image-spec manifest.md, config.md. */
+#ifndef IMAGES_IMAGE_H
+#define IMAGES_IMAGE_H
+
+#include "images/index.h"
+#include "images/layer.h"
+#include "images/store.h"
+
+struct image_layer {
+	struct digest digest, diff_id;
+	uint64_t size;
+	const char *media_type; /* borrowed from the manifest document */
+};
+
+struct image {
+	struct digest manifest_digest, config_digest;
+	uint64_t manifest_size;
+	json_t *manifest, *config; /* the documents */
+	struct image_layer *layers;
+	size_t nlayers;
+	bool has_index;
+	struct index_place index;
+};
+
+/* Load and check: every digest, media types, counts (at most 512 layers, documents of 8 MiB), that
+ * the manifest is no index (CVE-2021-41190), that diff_ids match layers in number. */
+int image_load(struct image *im, struct store *s, const struct digest *manifest, struct err *e) must_check;
+void image_fini(struct image *im);
+
+/* What image_publish() needs. config is the OCI image config without rootfs and history: they are
+ * added here, one history entry a layer ("svrun layer ID"), all created at `created` (RFC 3339). */
+struct image_plan {
+	struct tree *tree; /* sorted, all chunks in layers */
+	const struct layer *layers;
+	size_t nlayers;
+	json_t *config;      /* {architecture, os, config: {...}} */
+	json_t *annotations; /* of the manifest; may be NULL */
+	const char *created;
+};
+
+/* Write index layer, config and manifest; *manifest, *size name the result. Deterministic. */
+int image_publish(struct store *s, const struct image_plan *plan, struct digest *manifest,
+	uint64_t *size, struct err *e) must_check;
+
+/* Re-hash everything an image needs: blobs against descriptors, layers' uncompressed tars against
+ * DiffIDs, index, every chunk in the pool. With repair, a chunk that is wrong or missing in the pool is
+ * decoded from its layer again. Reports the first fault as CORRUPT (file, expected, found); *chunks and *repaired count. */
+struct image_verify {
+	bool repair;
+	size_t chunks, repaired;
+};
+int image_verify(struct image *im, struct store *s, struct image_verify *v, struct progress *pr,
+	struct err *e) must_check;
+
+/* Delete an image's blobs that no other named manifest uses, and its metadata image. The pool's
+ * chunks stay until garbage collection. Called after the last name went. */
+int image_delete(struct store *s, const struct digest *manifest, struct err *e) must_check;
+
+#endif
