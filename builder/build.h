@@ -11,6 +11,9 @@
 int build_lock(const struct manifest *m, struct mirrors *mirrors, struct progress *p,
 	struct err *e) must_check;
 
+/* Renew only the digests of local inputs in an existing lock: no package changes. */
+int build_lock_files(const struct manifest *m, struct err *e) must_check;
+
 struct build_options {
 	bool no_cache; /* build even when nothing changed */
 	const enum codec *codec; /* instead of the manifest's; NULL: the manifest's */

@@ -16,7 +16,7 @@ int dpkg_prepare(struct tree *t, const struct manifest_apt *apt, struct err *e) 
 int dpkg_merge(struct tree *t, const struct deb *d, uint32_t origin, const struct deb *const *all,
 	size_t n, struct err *e) must_check;
 
-/* After all are merged: /var/lib/dpkg (status with "install ok installed", info/*, available, diversions, statoverride, arch, triggers),
+/* After all are merged: /var/lib/dpkg (status with "install ok installed", info files, available, diversions, statoverride, arch, triggers),
  * alternatives, prune. With APT_BUILTIN also what known postinsts make: passwd, group, shadow, gshadow from
  * base-passwd, nsswitch.conf, /root files and folders of base-files, the CA bundle and its links, awk and the like through
  * alternatives (every `update-alternatives --install` of the packages' own postinsts, by priority, the manifest's choice wins), shells, ld.so.cache is left out.

@@ -1,0 +1,300 @@
+#include "builder/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* Slots are the manifest's own groups first, then these. */
+enum { IMPLICIT_DEBS, IMPLICIT_NODE, IMPLICIT_STATE, IMPLICIT_FILES, IMPLICIT_MODELS };
+static const char *const implicit_ids[] = {"debs", "node", "state", "files"};
+
+struct grouping {
+	const struct composed *c;
+	const struct manifest_build *b;
+	const char **sources; /* ORIGIN strategy: the source packages with a layer of their own */
+	size_t nsources;
+	size_t first_implicit; /* slot of IMPLICIT_DEBS */
+	uint32_t *by_origin;   /* slot of each origin */
+	size_t nslots;
+	const char **ids;
+	bool *models; /* slots that hold models only */
+};
+
+static bool matches_origin(const char *pattern, const struct origin *o)
+{
+	static const struct {
+		const char *prefix;
+		enum origin_kind kind;
+	} kinds[] = {{"deb:", ORIGIN_DEB}, {"npm:", ORIGIN_NPM}, {"model:", ORIGIN_MODEL}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const char *glob = pattern + strlen(kinds[i].prefix);
+
+		if (!str_starts(pattern, kinds[i].prefix) || o->kind != kinds[i].kind)
+			continue;
+		return str_eq(glob, "?essential") ? o->essential : str_glob(glob, o->name);
+	}
+	return false;
+}
+
+static uint32_t implicit_slot(const struct grouping *g, const struct origin *o, size_t *model)
+{
+	static const uint32_t of_kind[] = {
+		[ORIGIN_DEB] = IMPLICIT_DEBS,
+		[ORIGIN_NPM] = IMPLICIT_NODE,
+		[ORIGIN_STATE] = IMPLICIT_STATE,
+		[ORIGIN_FILE] = IMPLICIT_FILES,
+	};
+
+	if (o->kind == ORIGIN_MODEL)
+		return (uint32_t)(g->first_implicit + IMPLICIT_MODELS + (*model)++);
+	if (g->b->strategy == LAYERS_SINGLE)
+		return (uint32_t)g->first_implicit + IMPLICIT_FILES;
+	return (uint32_t)g->first_implicit + of_kind[o->kind];
+}
+
+static int wanted_slot(const struct grouping *g, const struct origin *o)
+{
+	if (g->b->strategy == LAYERS_ORIGIN && o->kind == ORIGIN_DEB)
+		for (size_t i = 0; i < g->nsources; i++)
+			if (str_eq(g->sources[i], o->source))
+				return (int)i;
+	if (g->b->strategy != LAYERS_GROUPS)
+		return -1;
+	for (size_t i = 0; i < g->b->ngroups; i++)
+		for (size_t k = 0; k < g->b->groups[i].match.n; k++)
+			if (matches_origin(g->b->groups[i].match.v[k], o))
+				return (int)i;
+	return -1;
+}
+
+static void slot_origins(struct grouping *g)
+{
+	size_t model = 0;
+
+	for (size_t i = 0; i < g->c->norigins; i++) {
+		const struct origin *o = &g->c->origins[i];
+		uint32_t implicit = implicit_slot(g, o, &model);
+		int wanted = wanted_slot(g, o);
+
+		g->by_origin[i] = wanted >= 0 ? (uint32_t)wanted : implicit;
+		if (o->kind == ORIGIN_MODEL)
+			g->ids[implicit] = o->name;
+	}
+	for (size_t i = 0; i < g->nslots; i++)
+		g->models[i] = i >= g->first_implicit + IMPLICIT_MODELS;
+	for (size_t i = 0; g->b->strategy == LAYERS_GROUPS && i < g->b->ngroups; i++) {
+		const struct strings *match = &g->b->groups[i].match;
+
+		g->models[i] = match->n > 0;
+		for (size_t k = 0; k < match->n; k++)
+			g->models[i] = g->models[i] && str_starts(match->v[k], "model:");
+	}
+}
+
+static uint32_t slot_of(const struct grouping *g, const struct node *n)
+{
+	char path[TREE_PATH_MAX + 2];
+
+	if (g->b->strategy == LAYERS_GROUPS && g->b->ngroups) {
+		path[0] = '/';
+		node_path(n, path + 1);
+		for (size_t i = 0; i < g->b->ngroups; i++)
+			for (size_t k = 0; k < g->b->groups[i].match.n; k++) {
+				const char *pattern = g->b->groups[i].match.v[k];
+
+				if (str_starts(pattern, "path:") && str_glob(pattern + 5, path))
+					return (uint32_t)i;
+			}
+	}
+	return g->by_origin[n->origin];
+}
+
+/* ---- the ORIGIN strategy: which source packages are worth a layer ---- */
+
+struct source_size {
+	const char *name;
+	uint64_t bytes;
+};
+
+static int bigger(const void *a, const void *b)
+{
+	const struct source_size *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static size_t sizes_of_sources(const struct composed *c, struct source_size *v)
+{
+	auto_free uint64_t *bytes = mem_array(c->norigins, sizeof(*bytes));
+	size_t n = 0;
+
+	for (const struct node *x = tree_root(c->tree); x;
+		x = tree_next((struct node *)(uintptr_t)x))
+		bytes[x->origin] += x->a.type == NODE_FILE ? x->a.size : 0;
+	for (size_t i = 0; i < c->norigins; i++) {
+		size_t k = 0;
+
+		if (c->origins[i].kind != ORIGIN_DEB)
+			continue;
+		while (k < n && !str_eq(v[k].name, c->origins[i].source))
+			k++;
+		if (k == n)
+			v[n++] = (struct source_size){.name = c->origins[i].source};
+		v[k].bytes += bytes[i];
+	}
+	qsort(v, n, sizeof(*v), bigger);
+	return n;
+}
+
+static void pick_sources(struct grouping *g, uint32_t budget)
+{
+	auto_free struct source_size *v = mem_array(g->c->norigins, sizeof(*v));
+	size_t n = sizes_of_sources(g->c, v);
+
+	g->nsources = n < budget ? n : budget;
+	g->sources = mem_array(g->nsources, sizeof(const char *));
+	for (size_t i = 0; i < g->nsources; i++)
+		g->sources[i] = v[i].name;
+}
+
+static void grouping_init(struct grouping *g)
+{
+	size_t models = 0;
+
+	for (size_t i = 0; i < g->c->norigins; i++)
+		models += g->c->origins[i].kind == ORIGIN_MODEL;
+	if (g->b->strategy == LAYERS_ORIGIN) {
+		size_t taken = models + IMPLICIT_MODELS + 1; /* and the index layer */
+
+		pick_sources(g, g->b->max_layers > taken ? g->b->max_layers - (uint32_t)taken : 0);
+		g->first_implicit = g->nsources;
+	} else if (g->b->strategy == LAYERS_GROUPS) {
+		g->first_implicit = g->b->ngroups;
+	}
+	g->nslots = g->first_implicit + IMPLICIT_MODELS + models;
+	g->by_origin = mem_array(g->c->norigins, sizeof(*g->by_origin));
+	g->ids = mem_array(g->nslots, sizeof(const char *));
+	g->models = mem_array(g->nslots, sizeof(*g->models));
+	for (size_t i = 0; i < g->first_implicit; i++)
+		g->ids[i] = g->b->strategy == LAYERS_ORIGIN ? g->sources[i] : g->b->groups[i].id;
+	for (size_t i = 0; i < IMPLICIT_MODELS; i++)
+		g->ids[g->first_implicit + i] = implicit_ids[i];
+	slot_origins(g);
+}
+
+static void grouping_fini(struct grouping *g)
+{
+	free(g->sources);
+	free(g->by_origin);
+	free(g->ids);
+	free(g->models);
+}
+
+/* ---- filling the layers ---- */
+
+static void add_node(struct group *v, size_t *caps, size_t slot, struct node *n)
+{
+	mem_grow(&v[slot].nodes, &caps[slot], v[slot].n);
+	v[slot].nodes[v[slot].n++] = n;
+}
+
+/* Every engine makes a missing parent folder with attributes of its own, so each layer names all
+ * the parents of what it holds. */
+static void add_parents(struct group *v, size_t *caps, size_t slot, struct node *n, uint64_t *seen)
+{
+	struct node *up[TREE_DEPTH_MAX + 2];
+	size_t depth = 0;
+
+	for (struct node *p = n->parent; p && p->parent; p = p->parent)
+		if (depth < TREE_DEPTH_MAX)
+			up[depth++] = p;
+	while (depth > 0) {
+		struct node *p = up[--depth];
+
+		if (seen[p->scratch] == slot + 1)
+			continue;
+		seen[p->scratch] = slot + 1;
+		add_node(v, caps, slot, p);
+	}
+}
+
+static void fill_slot(struct grouping *g, struct group *v, size_t *caps, size_t slot,
+	const uint32_t *slots, uint64_t *seen)
+{
+	size_t i = 0;
+
+	for (struct node *n = tree_root(g->c->tree); n; n = tree_next(n), i++) {
+		if (slots[i] != slot || seen[i] == slot + 1)
+			continue;
+		add_parents(v, caps, slot, n, seen);
+		seen[i] = slot + 1;
+		add_node(v, caps, slot, n);
+		v[slot].bytes += n->a.type == NODE_FILE ? n->a.size : 0;
+	}
+}
+
+static void fill(struct grouping *g, struct group *v)
+{
+	size_t n = tree_count(g->c->tree), i = 0;
+	auto_free uint32_t *slots = mem_array(n, sizeof(*slots));
+	auto_free uint64_t *seen = mem_array(n, sizeof(*seen)); /* slot + 1 that named it last */
+	auto_free size_t *caps = mem_array(g->nslots, sizeof(*caps));
+
+	for (struct node *x = tree_root(g->c->tree); x; x = tree_next(x))
+		x->scratch = i++;
+	for (struct node *x = tree_root(g->c->tree); x; x = tree_next(x)) {
+		/* a hard link travels with its object: its target must be in the same layer */
+		slots[x->scratch] = x->link ? slots[x->link->scratch] : slot_of(g, x);
+	}
+	for (size_t slot = 0; slot < g->nslots; slot++)
+		fill_slot(g, v, caps, slot, slots, seen);
+}
+
+static size_t drop_empty(struct group *v, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i].n)
+			v[kept++] = v[i];
+		else
+			free(v[i].nodes);
+	return kept;
+}
+
+int group_tree(
+	struct groups *out, struct composed *c, const struct manifest_build *b, struct err *e)
+{
+	struct grouping g = {.c = c, .b = b};
+
+	grouping_init(&g);
+	*out = (struct groups){.v = mem_array(g.nslots, sizeof(*out->v))};
+	for (size_t i = 0; i < g.nslots; i++) {
+		struct layer *l = &out->v[i].layer;
+
+		snprintf(l->id, sizeof(l->id), "%s", g.ids[i] ? g.ids[i] : "model");
+		l->codec = g.models[i] ? b->models_codec : b->codec;
+		l->level = b->level;
+	}
+	fill(&g, out->v);
+	out->n = drop_empty(out->v, g.nslots);
+	grouping_fini(&g);
+	if (out->n + 1 <= b->max_layers) /* one more for the index */
+		return 0;
+	err_set(e, ERR_USAGE, "%zu layers and the index, but build.layers.max is %u", out->n,
+		b->max_layers);
+	groups_fini(out);
+	return err_hint(e, "merge groups, or raise build.layers.max");
+}
+
+void groups_fini(struct groups *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		free(g->v[i].nodes);
+	free(g->v);
+	*g = (struct groups){0};
+}

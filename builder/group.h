@@ -1,0 +1,31 @@
+/* Which layer carries which object. Source: manifest.md 3.5. */
+#ifndef BUILDER_GROUP_H
+#define BUILDER_GROUP_H
+
+#include "builder/compose.h"
+#include "images/layer.h"
+
+/* One layer to write: the objects assigned to it with all their parent folders, in tree order. */
+struct group {
+	struct layer layer; /* id, codec and level are set */
+	struct node **nodes;
+	size_t n;
+	uint64_t bytes; /* of file data */
+};
+
+struct groups {
+	struct group *v;
+	size_t n;
+};
+
+/* Cut a composed tree into layers by the manifest's build.layers:
+ *   groups  the first "path:" pattern that matches decides, else the first pattern for the object's
+ *           origin; what no group wants goes to debs, node, state, files and one layer a model
+ *   origin  one layer for each of the biggest source packages, one for the other debs, then as above
+ *   single  everything but the models in one layer
+ * Groups that end up empty are dropped. USAGE when there would be more than max layers. */
+int group_tree(struct groups *g, struct composed *c, const struct manifest_build *b,
+	struct err *e) must_check;
+void groups_fini(struct groups *g);
+
+#endif

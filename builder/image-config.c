@@ -1,0 +1,137 @@
+#include "builder/image-config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/str.h"
+
+#define OCI "org.opencontainers.image."
+
+static json_t *array_of(const struct strings *s)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < s->n; i++)
+		json_array_append_new(a, json_string(s->v[i]));
+	return a;
+}
+
+void image_created(const struct manifest *m, char out[32])
+{
+	time_t t = (time_t)m->build.epoch;
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+static void set_text(json_t *o, const char *key, const char *value)
+{
+	if (value && *value)
+		json_object_set_new(o, key, json_string(value));
+}
+
+json_t *image_annotations(const struct manifest *m)
+{
+	json_t *a = json_object();
+	char created[32];
+	auto_buf struct buf licenses = BUF_INIT(64 * 1024);
+
+	for (size_t i = 0; i < m->licenses.n; i++)
+		buf_printf(&licenses, "%s%s", i ? " AND " : "", m->licenses.v[i]);
+	image_created(m, created);
+	set_text(a, OCI "created", created);
+	set_text(a, OCI "title", m->title ? m->title : m->name);
+	set_text(a, OCI "version", m->version);
+	set_text(a, OCI "description", m->description);
+	set_text(a, OCI "licenses", licenses.data);
+	return a;
+}
+
+static void add_env(const struct manifest *m, json_t *env, json_t *late)
+{
+	bool path = false;
+
+	for (size_t i = 0; i < m->env.n; i++) {
+		const struct pair *p = &m->env.v[i];
+		char *line;
+
+		path = path || str_eq(p->name, "PATH");
+		if (strstr(p->value, "${runtime:")) {
+			set_text(late, p->name, p->value);
+			continue;
+		}
+		line = mem_printf("%s=%s", p->name, p->value);
+		json_array_append_new(env, json_string(line));
+		free(line);
+	}
+	if (!path)
+		json_array_insert_new(env, 0,
+			json_string("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/"
+				    "bin"));
+}
+
+static json_t *labels_of(const struct manifest *m, const json_t *late)
+{
+	json_t *labels = image_annotations(m);
+
+	for (size_t i = 0; i < m->labels.n; i++)
+		set_text(labels, m->labels.v[i].name, m->labels.v[i].value);
+	if (json_object_size(late)) {
+		auto_buf struct buf text = BUF_INIT(1 << 20);
+
+		json_text(late, true, &text);
+		set_text(labels, RUNTIME_ENV_LABEL, text.data);
+	}
+	return labels;
+}
+
+static json_t *ports_of(const struct manifest *m)
+{
+	json_t *ports = json_object();
+
+	for (size_t i = 0; i < m->nports; i++) {
+		bool udp = m->ports[i].protocol && str_eq(m->ports[i].protocol, "udp");
+		char key[32];
+
+		snprintf(key, sizeof(key), "%u/%s", m->ports[i].port, udp ? "udp" : "tcp");
+		json_object_set_new(ports, key, json_object());
+	}
+	return ports;
+}
+
+static const char *goarch(void)
+{
+#if defined(__aarch64__)
+	return "arm64";
+#else
+	return "amd64";
+#endif
+}
+
+json_t *image_config(const struct manifest *m)
+{
+	json_t *doc = json_object(), *c = json_object(), *env = json_array();
+	auto_json json_t *late = json_object();
+	char created[32];
+
+	add_env(m, env, late);
+	json_object_set_new(c, "Env", env);
+	set_text(c, "User", m->user);
+	set_text(c, "WorkingDir", m->workdir);
+	set_text(c, "StopSignal", m->stop_signal);
+	if (m->has_entrypoint)
+		json_object_set_new(c, "Entrypoint", array_of(&m->entrypoint));
+	if (m->has_cmd)
+		json_object_set_new(c, "Cmd", array_of(&m->cmd));
+	if (m->nports)
+		json_object_set_new(c, "ExposedPorts", ports_of(m));
+	json_object_set_new(c, "Labels", labels_of(m, late));
+	image_created(m, created);
+	json_object_set_new(doc, "architecture", json_string(goarch()));
+	json_object_set_new(doc, "os", json_string("linux"));
+	json_object_set_new(doc, "created", json_string(created));
+	json_object_set_new(doc, "config", c);
+	return doc;
+}

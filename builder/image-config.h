@@ -1,0 +1,18 @@
+/* The OCI image config of a manifest. Source: image-spec config.md. */
+#ifndef BUILDER_IMAGE_CONFIG_H
+#define BUILDER_IMAGE_CONFIG_H
+
+#include "builder/manifest.h"
+
+/* Variables whose value is only known at start ("${runtime:cpus}") are kept out of config.Env, where
+ * other engines would take them literally, and go into this label as a JSON object. */
+#define RUNTIME_ENV_LABEL "run.svrun.env"
+
+/* The config without rootfs and history: {architecture, os, created, config}. Never NULL. */
+json_t *image_config(const struct manifest *m);
+/* Annotations of the image manifest: title, version, description, licenses, created. Never NULL. */
+json_t *image_annotations(const struct manifest *m);
+/* build.epoch as RFC 3339. */
+void image_created(const struct manifest *m, char out[32]);
+
+#endif
