@@ -1,0 +1,136 @@
+#include "tests/unit/test.h"
+
+#include "builder/group.h"
+
+static struct origin origins[] = {
+	{.kind = ORIGIN_STATE, .name = "state"},
+	{.kind = ORIGIN_DEB, .name = "libc6", .source = "glibc", .essential = true},
+	{.kind = ORIGIN_DEB, .name = "libtorch1.13", .source = "pytorch"},
+	{.kind = ORIGIN_NPM, .name = "minipass"},
+	{.kind = ORIGIN_MODEL, .name = "tiny"},
+	{.kind = ORIGIN_FILE, .name = "manifest"},
+};
+
+static void put(
+	struct tree *t, const char *path, enum node_type type, uint64_t size, uint32_t origin)
+{
+	struct attr a = {.type = type, .mode = 0644, .size = 0};
+	struct node *n = tree_put(t, path, &a, origin, NULL);
+
+	assert_non_null(n);
+	n->a.size = size;
+}
+
+static void make(struct composed *c)
+{
+	struct attr link = {.type = NODE_HARDLINK, .target = "usr/lib/libc.so"};
+
+	*c = (struct composed){.tree = tree_new(), .origins = origins, .norigins = 6};
+	put(c->tree, "usr/lib/libc.so", NODE_FILE, 100, 1);
+	put(c->tree, "usr/lib/libtorch.so", NODE_FILE, 5000, 2);
+	put(c->tree, "etc/torch.conf", NODE_FILE, 10, 2);
+	put(c->tree, "var/lib/dpkg/status", NODE_FILE, 10, 0);
+	put(c->tree, "opt/app/node_modules/minipass/index.js", NODE_FILE, 10, 3);
+	put(c->tree, "models/tiny.gguf", NODE_FILE, 10, 4);
+	put(c->tree, "opt/app/server.mjs", NODE_FILE, 10, 5);
+	assert_non_null(tree_put(c->tree, "zz-libc.so", &link, 2, NULL));
+	tree_sort(c->tree);
+}
+
+static const struct group *find(const struct groups *g, const char *id)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (strcmp(g->v[i].layer.id, id) == 0)
+			return &g->v[i];
+	return NULL;
+}
+
+/* Names of a group's nodes, in order, joined by spaces. */
+static const char *names(const struct group *g)
+{
+	static char out[4096];
+	size_t n = 0;
+
+	assert_non_null(g);
+	out[0] = '\0';
+	for (size_t i = 0; i < g->n; i++)
+		n += (size_t)snprintf(out + n, sizeof(out) - n, "%s%s", i ? " " : "",
+			g->nodes[i]->parent ? g->nodes[i]->name : "/");
+	return out;
+}
+
+TEST(without_groups_every_kind_of_input_gets_its_layer)
+{
+	struct manifest_build b = {.strategy = LAYERS_GROUPS,
+		.max_layers = 24,
+		.codec = CODEC_ZSTD,
+		.models_codec = CODEC_NONE};
+	struct composed c;
+	struct groups g;
+
+	make(&c);
+	assert_int_equal(group_tree(&g, &c, &b, NULL), 0);
+	assert_int_equal(g.n, 5);
+	assert_string_equal(
+		names(find(&g, "debs")), "etc torch.conf usr lib libc.so libtorch.so zz-libc.so");
+	assert_string_equal(names(find(&g, "files")), "opt app server.mjs");
+	assert_string_equal(names(find(&g, "node")), "opt app node_modules minipass index.js");
+	assert_string_equal(names(find(&g, "tiny")), "models tiny.gguf");
+	assert_int_equal(find(&g, "tiny")->layer.codec, CODEC_NONE);
+	assert_int_equal(find(&g, "debs")->layer.codec, CODEC_ZSTD);
+	groups_fini(&g);
+	compose_fini(&c);
+}
+
+TEST(a_path_pattern_wins_and_hard_links_stay_with_their_object)
+{
+	const char *os[] = {"deb:?essential"}, *torch[] = {"deb:libtorch*"},
+		   *etc[] = {"path:/etc/**", "path:/var/lib/dpkg/**"};
+	struct layer_group groups[] = {{"os", {os, 1}}, {"torch", {torch, 1}}, {"etc", {etc, 2}}};
+	struct manifest_build b = {
+		.strategy = LAYERS_GROUPS, .max_layers = 24, .groups = groups, .ngroups = 3};
+	struct composed c;
+	struct groups g;
+
+	make(&c);
+	assert_int_equal(group_tree(&g, &c, &b, NULL), 0);
+	assert_string_equal(names(find(&g, "os")), "usr lib libc.so zz-libc.so");
+	assert_string_equal(names(find(&g, "torch")), "usr lib libtorch.so");
+	assert_string_equal(names(find(&g, "etc")), "etc torch.conf var lib dpkg status");
+	groups_fini(&g);
+	compose_fini(&c);
+}
+
+TEST(the_biggest_sources_get_the_layers_that_the_budget_allows)
+{
+	struct manifest_build b = {.strategy = LAYERS_ORIGIN, .max_layers = 7};
+	struct composed c;
+	struct groups g;
+
+	make(&c);
+	assert_int_equal(group_tree(&g, &c, &b, NULL), 0);
+	assert_non_null(find(&g, "pytorch"));
+	assert_null(find(&g, "glibc"));
+	assert_non_null(find(&g, "debs"));
+	groups_fini(&g);
+	compose_fini(&c);
+}
+
+TEST(too_many_layers_are_refused)
+{
+	struct manifest_build b = {.strategy = LAYERS_GROUPS, .max_layers = 3};
+	struct composed c;
+	struct groups g;
+	struct err e = {0};
+
+	make(&c);
+	assert_int_equal(group_tree(&g, &c, &b, &e), -1);
+	assert_int_equal(e.kind, ERR_USAGE);
+	assert_string_equal(e.text, "5 layers and the index, but build.layers.max is 3");
+	compose_fini(&c);
+}
+
+RUN_TESTS(cmocka_unit_test(without_groups_every_kind_of_input_gets_its_layer),
+	cmocka_unit_test(a_path_pattern_wins_and_hard_links_stay_with_their_object),
+	cmocka_unit_test(the_biggest_sources_get_the_layers_that_the_budget_allows),
+	cmocka_unit_test(too_many_layers_are_refused))

@@ -1,0 +1,131 @@
+#include "tests/unit/test.h"
+
+#include "base/str.h"
+
+TEST(a_decimal_is_digits_only_and_within_the_limit)
+{
+	static const struct {
+		const char *s;
+		uint64_t max;
+		int rc;
+		uint64_t v;
+	} cases[] = {
+		{"0", 10, 0, 0},
+		{"10", 10, 0, 10},
+		{"11", 10, -1, 0},
+		{"", 10, -1, 0},
+		{"-1", 10, -1, 0},
+		{"+1", 10, -1, 0},
+		{" 1", 10, -1, 0},
+		{"1 ", 10, -1, 0},
+		{"0x1", 10, -1, 0},
+		{"18446744073709551615", UINT64_MAX, 0, UINT64_MAX},
+		{"18446744073709551616", UINT64_MAX, -1, 0},
+		{"99999999999999999999999", UINT64_MAX, -1, 0},
+		{"7", 5, -1, 0},
+		{"4294967296", UINT32_MAX, -1, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t v = 0;
+
+		assert_int_equal(str_u64(cases[i].s, cases[i].max, &v), cases[i].rc);
+		if (cases[i].rc == 0)
+			assert_true(v == cases[i].v);
+	}
+}
+
+TEST(bytes_take_binary_units)
+{
+	static const struct {
+		const char *s;
+		int rc;
+		uint64_t v;
+	} cases[] = {
+		{"512", 0, 512},
+		{"512b", 0, 512},
+		{"1k", 0, 1024},
+		{"2g", 0, 2147483648},
+		{"1.5GiB", 0, 1610612736},
+		{"4MB", 0, 4194304},
+		{"", -1, 0},
+		{"-1", -1, 0},
+		{"1x", -1, 0},
+		{"1kk", -1, 0},
+		{"nan", -1, 0},
+		{"1e300", -1, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t v = 0;
+
+		assert_int_equal(str_bytes(cases[i].s, &v), cases[i].rc);
+		if (cases[i].rc == 0)
+			assert_true(v == cases[i].v);
+	}
+}
+
+TEST(a_star_stops_at_a_slash_and_two_do_not)
+{
+	static const struct {
+		const char *p, *s;
+		bool match;
+	} cases[] = {
+		{"*", "abc", true},
+		{"*", "a/b", false},
+		{"**", "a/b", true},
+		{"/etc/**", "/etc/apt/sources.list", true},
+		{"/etc/**", "/etcetera", false},
+		{"/usr/**/*.so", "/usr/lib/x/y.so", true},
+		{"/usr/**/*.so", "/usr/y.so", true},
+		{"lib*-dev", "libfoo-dev", true},
+		{"lib*-dev", "libfoo-devel", false},
+		{"?at", "cat", true},
+		{"?at", "/at", false},
+		{"@node-llama-cpp/*cuda*", "@node-llama-cpp/linux-x64-cuda-ext", true},
+		{"@node-llama-cpp/*cuda*", "@node-llama-cpp/linux-x64", false},
+		{"", "", true},
+		{"", "a", false},
+		{"*a*b*c*d*e*f*g*h*i*j*", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+			false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (str_glob(cases[i].p, cases[i].s) != cases[i].match)
+			fail_msg("%s and %s", cases[i].p, cases[i].s);
+}
+
+TEST(did_you_mean_needs_a_near_name)
+{
+	static const char *const names[] = {"entrypoint", "env", "cmd", "files", NULL};
+
+	assert_string_equal(str_nearest("entripoint", names), "entrypoint");
+	assert_string_equal(str_nearest("file", names), "files");
+	assert_null(str_nearest("zzzzz", names));
+	assert_null(str_nearest("x", names));
+}
+
+TEST(utf8_is_strict)
+{
+	assert_true(str_utf8("gr\xc3\xbc\xc3\x9f", 6));
+	assert_false(str_utf8("\xc0\x80", 2));         /* overlong NUL */
+	assert_false(str_utf8("\xed\xa0\x80", 3));     /* surrogate */
+	assert_false(str_utf8("\xf4\x90\x80\x80", 4)); /* beyond U+10FFFF */
+	assert_false(str_utf8("\xe2\x82", 2));         /* cut off */
+	assert_false(str_utf8("a\0b", 3));
+}
+
+TEST(a_copy_that_does_not_fit_says_so)
+{
+	char b[4];
+
+	assert_int_equal(str_copy(b, sizeof(b), "abc"), 0);
+	assert_int_equal(str_copy(b, sizeof(b), "abcd"), -1);
+	assert_string_equal(b, "abc");
+}
+
+RUN_TESTS(cmocka_unit_test(a_decimal_is_digits_only_and_within_the_limit),
+	cmocka_unit_test(bytes_take_binary_units),
+	cmocka_unit_test(a_star_stops_at_a_slash_and_two_do_not),
+	cmocka_unit_test(did_you_mean_needs_a_near_name), cmocka_unit_test(utf8_is_strict),
+	cmocka_unit_test(a_copy_that_does_not_fit_says_so))

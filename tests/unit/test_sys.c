@@ -1,0 +1,73 @@
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/sys.h"
+
+static int make_dir(char *path)
+{
+	assert_non_null(mkdtemp(path));
+	return sys_open(path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+TEST(beneath_and_in_root_do_not_leave_the_folder)
+{
+	char path[] = "/tmp/svrun-test-XXXXXX";
+	auto_fd int dir = make_dir(path);
+
+	assert_int_equal(sys_symlinkat("/etc/passwd", dir, "abs"), 0);
+	assert_int_equal(sys_symlinkat("../../../etc/passwd", dir, "up"), 0);
+	assert_int_equal(sys_open_beneath(dir, "abs", O_RDONLY, 0), -1);
+	assert_int_equal(errno, EXDEV);
+	assert_int_equal(sys_open_beneath(dir, "../x", O_RDONLY, 0), -1);
+	assert_int_equal(errno, EXDEV);
+	assert_int_equal(sys_open_in_root(dir, "abs", O_RDONLY, 0), -1);
+	assert_int_equal(errno, ENOENT); /* looked for inside */
+	assert_int_equal(sys_open_in_root(dir, "up", O_RDONLY, 0), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
+}
+
+TEST(removing_a_tree_does_not_follow_links)
+{
+	char path[] = "/tmp/svrun-test-XXXXXX", other[] = "/tmp/svrun-test-XXXXXX";
+	auto_fd int dir = make_dir(path);
+	auto_fd int kept = make_dir(other);
+	struct stat st;
+
+	assert_int_equal(file_write(kept, "file", "x", 1, 0644, NULL), 0);
+	assert_int_equal(sys_mkdir_p(dir, "a/b/c", 0755), 0);
+	assert_int_equal(sys_symlinkat(other, dir, "a/b/link"), 0);
+	assert_int_equal(sys_remove_tree(dir, "a"), 0);
+	assert_int_equal(sys_fstatat(dir, "a", &st, 0), -1);
+	assert_int_equal(sys_fstatat(kept, "file", &st, 0), 0);
+	assert_int_equal(sys_remove_tree(dir, "a"), 0); /* not there is fine */
+	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
+	assert_int_equal(sys_remove_tree(AT_FDCWD, other), 0);
+}
+
+TEST(a_published_file_appears_whole_and_a_read_has_a_ceiling)
+{
+	char path[] = "/tmp/svrun-test-XXXXXX", tmp[64];
+	auto_fd int dir = make_dir(path);
+	auto_fd int fd = file_tmp(dir, tmp, 0600, NULL);
+	auto_buf struct buf b = BUF_INIT(5), small = BUF_INIT(4);
+	struct err e = {0};
+
+	assert_true(fd >= 0);
+	assert_int_equal(sys_write_all(fd, "hello", 5), 0);
+	assert_int_equal(file_publish(dir, fd, tmp, "x", NULL), 0);
+	assert_int_equal(file_read(dir, "x", &b, NULL), 0);
+	assert_string_equal(b.data, "hello");
+	assert_int_equal(file_read(dir, "x", &small, &e), -1);
+	assert_string_equal(e.text, "x: longer than the limit of 4 bytes");
+	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
+}
+
+RUN_TESTS(cmocka_unit_test(beneath_and_in_root_do_not_leave_the_folder),
+	cmocka_unit_test(removing_a_tree_does_not_follow_links),
+	cmocka_unit_test(a_published_file_appears_whole_and_a_read_has_a_ceiling))
