@@ -18,15 +18,17 @@
 #include "base/mem.h"
 
 enum {
-	CHUNK_SIZE = 1 << 20,      /* files are cut into chunks of this many bytes; the last is short */
-	CHUNK_NO_BLOCK = -1,       /* chunk.block: not in the pool, as far as is known */
-	CHUNK_NO_LAYER = -1,       /* chunk.layer: in no layer yet */
-	TREE_PATH_MAX = 4095,      /* bytes of a path */
-	TREE_NAME_MAX = 255,       /* bytes of one component */
-	TREE_DEPTH_MAX = 256,      /* components of a path */
+	CHUNK_SIZE = 1 << 20, /* files are cut into chunks of this many bytes; the last is short */
+	CHUNK_NO_BLOCK = -1,  /* chunk.block: not in the pool, as far as is known */
+	CHUNK_NO_LAYER = -1,  /* chunk.layer: in no layer yet */
+	TREE_PATH_MAX = 4095, /* bytes of a path */
+	TREE_NAME_MAX = 255,  /* bytes of one component */
+	TREE_DEPTH_MAX = 256, /* components of a path */
 	TREE_NODES_MAX = 16 << 20, /* objects of one image */
 	TREE_XATTRS_MAX = 64,      /* of one object */
 	TREE_XATTR_VALUE_MAX = 65535,
+	TREE_XATTRS_BYTES = 128 << 10, /* names and values of one object */
+	TREE_LINKS_MAX = 65000,        /* names of one object (ext4's limit, too) */
 };
 
 /* A piece of file data: what it is, where it lies in the pool, where it travels. */
@@ -60,25 +62,25 @@ struct attr {
 	enum node_type type;
 	uint32_t mode; /* permission bits, 07777 */
 	uint32_t uid, gid;
-	int64_t mtime; /* seconds; whole seconds are all that images carry */
-	const char *target;   /* SYMLINK, HARDLINK */
+	int64_t mtime;         /* seconds; whole seconds are all that images carry */
+	const char *target;    /* SYMLINK, HARDLINK */
 	uint32_t major, minor; /* CHAR, BLOCK */
-	uint64_t size;        /* FILE */
-	struct chunk *chunks; /* FILE: in order, ceil(size / CHUNK_SIZE) of them */
+	uint64_t size;         /* FILE */
+	struct chunk *chunks;  /* FILE: in order, ceil(size / CHUNK_SIZE) of them */
 	uint32_t nchunks, nxattrs;
 	struct xattr *xattrs; /* sorted by name */
 };
 
 struct node {
-	struct node *parent, *child, *next; /* child: first; next: sibling */
-	struct node *hash_next;
+	struct node *parent, *child, *next;                    /* child: first; next: sibling */
+	struct node *prev, *hash_next, *ring_next, *ring_prev; /* tree.c's own */
 	const char *name;
-	struct attr a; /* a HARDLINK's node has type HARDLINK and its `link` set */
-	struct node *link;   /* HARDLINK: the object itself, never another HARDLINK */
-	uint32_t nlink;      /* names of this object (FILE and the like) or of sub-folders + 2 (DIR) */
-	int32_t layer;       /* index of the layer that carries this entry, or CHUNK_NO_LAYER */
-	uint32_t origin;     /* the caller's number of the input that brought it; 0: none */
-	uint64_t scratch;    /* for writers (inode number, nid) */
+	struct attr a;     /* of a HARDLINK's node only the type is set: the rest is in link->a */
+	struct node *link; /* HARDLINK: the object itself, never another HARDLINK */
+	uint32_t nlink;   /* names of this object (FILE and the like) or of sub-folders + 2 (DIR) */
+	int32_t layer;    /* index of the layer that carries this entry, or CHUNK_NO_LAYER */
+	uint32_t origin;  /* the caller's number of the input that brought it; 0: none */
+	uint64_t scratch; /* for writers (inode number, nid) */
 };
 
 struct tree;
@@ -91,8 +93,9 @@ size_t tree_count(const struct tree *t);
 struct arena *tree_arena(struct tree *t);
 
 /* Is path one that a tree may hold: relative, no empty, "." or ".." component, no NUL, within the
- * limits above? The error names it and the limit. Every path from an archive goes through here after
- * tree_clean_path(). Errors: CORRUPT. */
+ * limits above, and no name that begins with ".wh." (layers cannot carry those)? The error names it
+ * and the limit. Every path from an archive goes through here after tree_clean_path(). Errors:
+ * CORRUPT. */
 int tree_check_path(const char *path, struct err *e) must_check;
 /* Normalise an archive's member name into out (TREE_PATH_MAX + 1 bytes): strips "./", leading and
  * trailing and doubled slashes. Refuses ".." and what tree_check_path() refuses. */
@@ -105,20 +108,23 @@ struct node *tree_find(struct tree *t, const char *path);
 struct node *tree_resolve(struct tree *t, const char *path);
 
 /* Put an object at path, copying a and all that it points to into the arena. The folder part of
- * path is followed through links (merged /usr: "bin/sh" lands in usr/bin when bin is a link) and its
- * missing folders are made (0755 root, mtime of the object). What stands there already:
- *   folder over folder   its attributes are replaced, its children stay
- *   anything else        is replaced; a non-empty folder is not: EXISTS
- * A HARDLINK's target must exist and be no folder (CORRUPT). The root's attributes are set by path "".
- * Errors: CORRUPT (bad path, dangling hard link, too many nodes), EXISTS. */
+ * path is followed through links (merged /usr: "bin/sh" lands in usr/bin when bin is a link) and
+ * its missing folders are made (0755 root, mtime of the object). What stands there already: folder
+ * over folder   its attributes are replaced, its children stay anything else        is replaced; a
+ * non-empty folder is not: EXISTS A HARDLINK's target must exist and be no folder (CORRUPT); links
+ * in its folder part are followed, too. Of a hard link's attributes only the target counts. The
+ * root's attributes are set by path "". Errors: CORRUPT (bad path, dangling hard link, a folder
+ * part that is a file, too many nodes, xattrs beyond the limits, unsorted, or of a kind that cannot
+ * be mounted), EXISTS. */
 struct node *tree_put(struct tree *t, const char *path, const struct attr *a, uint32_t origin,
 	struct err *e) must_check;
-/* Remove the node and all below it. When it is the object of hard links, the first other name (in
- * tree order) becomes the object. */
+/* Remove the node (not the root) and all below it. When it is the object of hard links, the name
+ * that was put next becomes the object. The nodes' memory stays until tree_free(). */
 void tree_remove(struct tree *t, struct node *n);
 
 /* Sort every folder bytewise by name and fill nlink; needed before the writers. A HARDLINK comes
- * after its object in the order of tree_next() (names are swapped where they do not). */
+ * after its object in the order of tree_next() (names are swapped where they do not). Clobbers
+ * scratch. */
 void tree_sort(struct tree *t);
 /* Pre-order walk: start with tree_root(), NULL at the end. */
 struct node *tree_next(struct node *n);
