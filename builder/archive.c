@@ -414,7 +414,7 @@ static int fill_target(
 			return refuse(u, name, "is a hard link to an absolute name", e);
 		rc = map_path(u, target, u->target, e);
 		if (rc < 0)
-			return err_ctx(e, "hard link");
+			return -1;
 		if (rc == 0 || !u->target[0])
 			return refuse(u, name, "is a hard link to nothing", e);
 		target = u->target;
