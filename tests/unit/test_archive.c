@@ -357,7 +357,7 @@ TEST(hostile_members_are_refused_by_name)
 		{"/etc/passwd", "", '0', 0, "'/etc/passwd' has an absolute name"},
 		{"h", "/etc/passwd", '1', 0, "'h' is a hard link to an absolute name"},
 		{"h", "../../etc/passwd", '1', 0, "'../../etc/passwd'"},
-		{"h", "", '1', 0, "'h' is a link to nothing"},
+		{"h", "", '1', 0, "'h' is of an unknown type"},
 		{"s", "", '2', 0, "'s' is a link to nothing"},
 		{"null", "", '3', 0, "'null' is a device node"},
 		{"sda", "", '4', 0, "'sda' is a device node"},
