@@ -22,9 +22,9 @@ struct progress {
 
 int progress_mode_parse(const char *s, enum progress_mode *mode)
 {
-	static const char *const names[] = {"auto", "plain", "json", "none"};
+	static const char *const names[] = {"auto", "plain", "json", "timings", "none"};
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 5; i++)
 		if (strcmp(s, names[i]) == 0) {
 			*mode = (enum progress_mode)i;
 			return 0;
@@ -85,6 +85,10 @@ static void finish(struct progress *p)
 			p->stage, p->done, s);
 		return;
 	}
+	if (p->mode == PROGRESS_TIMINGS) {
+		fprintf(stderr, "timing %s %.1f ms\n", p->stage, s * 1e3);
+		return;
+	}
 	if (p->bar)
 		fputs("\r\033[K", stderr);
 	fprintf(stderr, "%-8s", p->stage);
@@ -143,7 +147,7 @@ void progress_note(struct progress *p, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	pthread_mutex_lock(&p->lock);
-	if (p->mode != PROGRESS_JSON)
+	if (p->mode != PROGRESS_JSON && p->mode != PROGRESS_TIMINGS)
 		fprintf(stderr, "%s%s\n", p->bar ? "\r\033[K" : "", line);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -9,13 +9,19 @@
 
 struct progress;
 
-enum progress_mode { PROGRESS_AUTO, PROGRESS_PLAIN, PROGRESS_JSON, PROGRESS_NONE };
+enum progress_mode {
+	PROGRESS_AUTO,
+	PROGRESS_PLAIN,
+	PROGRESS_JSON,
+	PROGRESS_TIMINGS, /* only "timing STAGE N ms" lines, for scripts */
+	PROGRESS_NONE,
+};
 
 /* Writes to stderr. AUTO: a bar when stderr is a terminal, else plain lines. NONE returns NULL. */
 struct progress *progress_new(enum progress_mode mode);
 void progress_free(struct progress *p);
 
-/* "auto", "plain", "json", "none"; -1 otherwise. */
+/* "auto", "plain", "json", "timings", "none"; -1 otherwise. */
 int progress_mode_parse(const char *s, enum progress_mode *mode) must_check;
 
 /* Start a stage ("fetch", "unpack", "compose"): total in bytes, 0 when unknown. Ends the one before. */
