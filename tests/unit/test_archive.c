@@ -361,7 +361,7 @@ TEST(hostile_members_are_refused_by_name)
 		{"s", "", '2', 0, "'s' is a link to nothing"},
 		{"null", "", '3', 0, "'null' is a device node"},
 		{"sda", "", '4', 0, "'sda' is a device node"},
-		{"./", "x", '2', 0, "'.' is the root, but no folder"},
+		{"./", "x", '2', 0, "'./' is the root, but no folder"},
 		{"a/.wh.b", "", '0', 0, "'a/.wh.b'"},
 		{"huge", "", '0', 5ull << 30, "'huge' is too big, more than the limit of 33554432"},
 	};
