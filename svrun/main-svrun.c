@@ -1,4 +1,46 @@
-int main(void)
+/* svrun: what must start fast. The verbs that need curl, libarchive, isa-l or zstd are
+ * svrun-image's. */
+#include <stdio.h>
+
+#include "svrun/command.h"
+
+static int cmd_version(const struct command *self, int argc, char **argv, struct err *e)
 {
+	(void)self;
+	(void)argc;
+	(void)argv;
+	(void)e;
+	puts("svrun " SVRUN_VERSION);
 	return 0;
+}
+
+static const struct command image_commands[] = {
+	{"ls", "", "list images", 0, 0, cmd_image_ls, .full = "svrun image ls"},
+	{"lock", "APP", "resolve a manifest's inputs and pin them", .program = "svrun-image"},
+	{"build", "APP", "build the image of a locked manifest", .program = "svrun-image"},
+	{"inspect", "NAME", "digests, config, layers and index of an image", 1, 1,
+		cmd_image_inspect, .full = "svrun image inspect"},
+	{"history", "NAME", "the layers of an image and what brought them", 1, 1, cmd_image_history,
+		.full = "svrun image history"},
+	{"tag", "NAME NEW", "give an image one more name", 2, 2, cmd_image_tag,
+		.full = "svrun image tag"},
+	{"rm", "NAME...", "remove names, and images that lose their last one", 1, -1, cmd_image_rm,
+		.full = "svrun image rm"},
+	{"verify", "NAME...", "hash all of an image again, repair the pool",
+		.program = "svrun-image"},
+	{0},
+};
+
+static const struct command commands[] = {
+	{"run", "IMAGE [COMMAND ARG...]", "run a command in a new container", 1, -1, cmd_run,
+		.full = "svrun run"},
+	{"image", "COMMAND", "build, list, inspect, verify and remove images",
+		.sub = image_commands, .full = "svrun image"},
+	{"version", "", "print the version", .run = cmd_version, .full = "svrun version"},
+	{0},
+};
+
+int main(int argc, char **argv)
+{
+	return command_main(commands, argc, argv);
 }

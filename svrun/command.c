@@ -1,0 +1,111 @@
+#include "svrun/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum { COMMANDS_MAX = 64 };
+
+void command_usage(const struct command *c)
+{
+	printf("usage: %s [options] %s\n\n%s\n", c->full, c->words, c->summary);
+}
+
+static void print_commands(const struct command *table, const char *prefix)
+{
+	printf("usage: %s COMMAND [options] ...\n\ncommands:\n", prefix);
+	for (; table->name; table++)
+		printf("  %-10s %s\n", table->name, table->summary);
+	printf("\n%s COMMAND --help tells more about one.\n", prefix);
+}
+
+static const struct command *find(const struct command *table, const char *name)
+{
+	for (; table->name; table++)
+		if (str_eq(table->name, name))
+			return table;
+	return NULL;
+}
+
+static int unknown(const struct command *table, const char *prefix, const char *name, struct err *e)
+{
+	const char *names[COMMANDS_MAX + 1] = {NULL}, *near;
+	size_t n = 0;
+
+	for (; table->name && n < COMMANDS_MAX; table++)
+		names[n++] = table->name;
+	near = str_nearest(name, names);
+	err_set(e, ERR_USAGE, "unknown command '%s %s'", prefix, name);
+	if (near)
+		err_hint(e, "did you mean '%s %s'?", prefix, near);
+	return err_hint(e, "see %s --help", prefix);
+}
+
+/* Exec the program that has the command: beside us, or in ../libexec/svrun where it is installed.
+ */
+static int other_program(const struct command *c, char **whole_argv, struct err *e)
+{
+	char self[PATH_MAX / 2], path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n < 0)
+		return err_sys(e, "readlink /proc/self/exe");
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	for (int i = 0; i < 2; i++) {
+		if (i == 0)
+			snprintf(path, sizeof(path), "%s/%s", self, c->program);
+		else
+			snprintf(path, sizeof(path), "%s/../libexec/svrun/%s", self, c->program);
+		execv(path, whole_argv);
+		if (errno != ENOENT)
+			break;
+	}
+	err_sys(e, "start %s", path);
+	return err_hint(e, "install %s beside svrun, or in ../libexec/svrun", c->program);
+}
+
+static int dispatch(const struct command *table, const char *prefix, int argc, char **argv,
+	char **whole_argv, struct err *e)
+{
+	const struct command *c;
+
+	if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "-h") ||
+		str_eq(argv[1], "help")) {
+		print_commands(table, prefix);
+		if (argc >= 2)
+			return 0;
+		return err_set(e, ERR_USAGE, "no command given");
+	}
+	c = find(table, argv[1]);
+	if (!c)
+		return unknown(table, prefix, argv[1], e);
+	if (c->sub)
+		return dispatch(c->sub, c->full, argc - 1, argv + 1, whole_argv, e);
+	if (c->program)
+		return other_program(c, whole_argv, e);
+	return c->run(c, argc - 1, argv + 1, e);
+}
+
+int command_main(const struct command *table, int argc, char **argv)
+{
+	struct err e = {0};
+	int rc = dispatch(table, "svrun", argc, argv, argv, &e);
+
+	if (fflush(stdout) != 0 && rc == 0)
+		rc = err_sys(&e, "write stdout");
+	if (rc >= 0)
+		return rc;
+	if (e.kind == ERR_NONE) /* the help was asked for */
+		return 0;
+	err_print(&e, "svrun");
+	return err_exit_status(&e);
+}

@@ -1,0 +1,41 @@
+/* The table of commands: it dispatches, checks the number of words and prints the help. */
+#ifndef SVRUN_COMMAND_H
+#define SVRUN_COMMAND_H
+
+#include "base/err.h"
+
+struct command {
+	const char *name;
+	const char *words;   /* what follows the options, for the usage line: "NAME NEW" */
+	const char *summary; /* one line */
+	int min, max;        /* number of words; max -1: any */
+	/* argv[0] is the command's name. Returns the exit status, or -1 with e set. */
+	int (*run)(const struct command *self, int argc, char **argv, struct err *e);
+	const struct command
+		*sub;        /* a table of sub-commands instead of run; ends with a NULL name */
+	const char *program; /* another program that has it: "svrun-image" */
+	const char *full;    /* "svrun image ls", for the usage line; NULL: "svrun NAME" */
+};
+
+/* Run the command that argv names out of table. Prints the error or the help. Returns the exit
+ * status: 0, 2 for a usage error, 125 for another, or what the command says. */
+int command_main(const struct command *table, int argc, char **argv);
+
+/* Print "usage: ..." and the summary of one command. */
+void command_usage(const struct command *c);
+
+/* svrun/run.c */
+int cmd_run(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/image-cmds.c */
+int cmd_image_ls(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_inspect(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_history(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_rm(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_tag(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/verify-cmd.c */
+int cmd_image_verify(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/build-cmds.c */
+int cmd_image_lock(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_build(const struct command *self, int argc, char **argv, struct err *e);
+
+#endif

@@ -1,0 +1,44 @@
+/* Command-line options from a table: the same table parses and prints the help. */
+#ifndef SVRUN_OPTIONS_H
+#define SVRUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "svrun/command.h"
+
+enum option_kind {
+	OPTION_FLAG,   /* dest: bool * */
+	OPTION_STRING, /* dest: const char **; the last one wins */
+	OPTION_LIST,   /* dest: struct option_list *; may be given again */
+};
+
+/* Values of an OPTION_LIST, in order; pointers into argv. */
+struct option_list {
+	const char **v;
+	size_t n, cap;
+};
+
+struct option_spec {
+	const char *name; /* "memory": --memory; the last row of a table has NULL */
+	char letter;      /* 'm': -m; 0: none */
+	enum option_kind kind;
+	const char *arg; /* what the value is called in the help; NULL for a flag */
+	const char *help;
+	void *dest;
+};
+
+/* Parse argv[1..argc) by the table: --name, --name VALUE, --name=VALUE, -n, -n VALUE, -nVALUE, -abc
+ * (flags), and "--", which ends the options. With stop_at_word, the first word that is no option
+ * ends them too (so that the options of a container's command are not ours); without, words and
+ * options may be mixed: the words are moved to the end of argv in their order. Then checks the
+ * number of words against self. Returns the index of the first word. -h and --help print the usage
+ * and the table, and return -1 with kind ERR_NONE. Errors: USAGE, with a "did you mean". */
+int options_parse(const struct command *self, const struct option_spec *table, int argc,
+	char **argv, bool stop_at_word, struct err *e) must_check;
+
+void option_list_fini(struct option_list *l);
+
+#endif
