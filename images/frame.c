@@ -14,11 +14,19 @@ struct encoder {
 	uint8_t *gzip_buf;
 };
 
-static const uint32_t gzip_buf_size[] = {
-	0, ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
+/* isa-l's level 3 finds other matches on other CPUs (measured: SSE, AVX2 and AVX-512 all differ),
+ * so that the same build would get another digest elsewhere. Levels 0 to 2 are the same everywhere.
+ */
+static const struct {
+	uint32_t buf, tables; /* tables: the part of buf that is kept from frame to frame */
+} gzip_levels[] = {
+	{ISAL_DEF_LVL0_DEFAULT, ISAL_DEF_LVL0_REQ},
+	{ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL1_REQ},
+	{ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL2_REQ},
+};
 enum {
-	GZIP_LEVELS = sizeof(gzip_buf_size) / sizeof(gzip_buf_size[0]),
-	ZSTD_LEVEL_MAX = 19, /* above it, frames need more memory than our chunks are long */
+	GZIP_LEVELS = sizeof(gzip_levels) / sizeof(gzip_levels[0]),
+	ZSTD_LEVEL_MAX = 19, /* above it, encoders take more memory than our chunks are worth */
 };
 
 static void zstd_set(ZSTD_CCtx *c, ZSTD_cParameter p, int v)
@@ -65,7 +73,7 @@ struct encoder *encoder_new(enum codec c, int level, struct err *e)
 		zstd_set(x->zstd, ZSTD_c_checksumFlag, 0); /* sha256 says it all */
 	} else if (c == CODEC_GZIP) {
 		x->gzip = mem_alloc(sizeof(*x->gzip));
-		x->gzip_buf = mem_alloc(gzip_buf_size[level]);
+		x->gzip_buf = mem_alloc(gzip_levels[level].buf);
 	}
 	return x;
 }
@@ -97,10 +105,14 @@ static int gzip_frame(
 	struct isal_zstream *z = x->gzip;
 	int rc;
 
+	/* isa-l leaves the hash tables of the frame before in place, and would find other matches
+	 * with them */
+	memset(z, 0, sizeof(*z));
+	memset(x->gzip_buf, 0, gzip_levels[x->level].tables);
 	isal_deflate_stateless_init(z);
 	z->level = (uint32_t)x->level;
 	z->level_buf = x->gzip_buf;
-	z->level_buf_size = gzip_buf_size[x->level];
+	z->level_buf_size = gzip_levels[x->level].buf;
 	z->gzip_flag = IGZIP_GZIP;
 	z->end_of_stream = 1;
 	z->flush = NO_FLUSH;

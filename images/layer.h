@@ -22,7 +22,7 @@ int codec_parse(const char *name, enum codec *c) must_check;
 struct layer {
 	char id[64]; /* what it is called in the history: the group's id */
 	enum codec codec;
-	int level; /* of zstd (1-19) or gzip (isa-l 0-3) */
+	int level; /* of zstd (1-19) or gzip (isa-l's 0-2: the ones that are the same on every CPU) */
 	/* filled by layer_write() */
 	struct digest digest, diff_id;
 	uint64_t size, tar_size;
