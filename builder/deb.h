@@ -3,25 +3,34 @@
 #define BUILDER_DEB_H
 
 #include "builder/archive.h"
+#include "builder/control.h"
 
 struct deb_file {
 	const char *name; /* "postinst", "md5sums", "conffiles", ... */
-	const char *data;
+	const char *data; /* with a NUL behind it */
 	size_t len;
 	uint32_t mode;
 };
 
 struct deb {
-	const char *name, *version, *arch, *multi_arch; /* of the control file */
-	const char *control; /* its whole text */
-	struct deb_file *files; /* the other members of control.tar, sorted by name */
+	const char *name, *version, *arch; /* of the control file */
+	const char *multi_arch;            /* "same", "foreign", ...; NULL: none */
+	const char *control;               /* its whole text, one stanza */
+	struct deb_file *files;            /* the other members of control.tar, sorted by name */
 	size_t nfiles;
 	struct entries data;
 	struct arena arena;
 };
 
-/* Unpack fd into d and the pool. CORRUPT when it is truncated, malformed, or not what the lock names. */
+/* Unpack fd into d and the pool. Streams: memory is bounded by the decompressor's window.
+ * Thread-safe for different packages. CORRUPT when it is truncated or malformed; the caller
+ * compares name, version and arch with the lock. deb_fini() is due in any case. */
 int deb_unpack(struct deb *d, int fd, const char *name, struct pool *p, struct err *e) must_check;
 void deb_fini(struct deb *d);
+
+/* A member of control.tar, or NULL. */
+const struct deb_file *deb_file(const struct deb *d, const char *name);
+/* A field of the control file; p is NULL when there is none. */
+struct slice deb_field(const struct deb *d, const char *field);
 
 #endif
