@@ -8,7 +8,7 @@ V       := $(shell cat VERSION)
 PREFIX  ?= /usr/local
 PKGS    := jansson libzstd libcrypto lmdb
 PKGS_RUN := libseccomp libcap
-PKGS_IMAGE := libarchive libcurl libisal
+PKGS_IMAGE := libarchive libcurl libisal zlib
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wconversion \
 	-Wformat=2 -Wcast-qual -Wundef -Wvla -Wnull-dereference

@@ -2,31 +2,24 @@
 
 #include <assert.h>
 #include <isa-l/igzip_lib.h>
-#include <stdbool.h>
 #include <string.h>
+#include <zlib.h>
 #include <zstd.h>
 
-struct encoder {
-	enum codec codec;
-	int level;
-	ZSTD_CCtx *zstd;
-	struct isal_zstream *gzip;
-	uint8_t *gzip_buf;
+enum {
+	ZSTD_LEVEL_MAX = 19, /* above it, encoders take more memory than our chunks are worth */
+	GZIP_LEVEL_MAX = 9,
+	GZIP_WINDOW = 15 + 16, /* zlib's way to ask for gzip's header */
+	GZIP_MEMORY = 8,
 };
 
-/* isa-l's level 3 finds other matches on other CPUs (measured: SSE, AVX2 and AVX-512 all differ),
- * so that the same build would get another digest elsewhere. Levels 0 to 2 are the same everywhere.
- */
-static const struct {
-	uint32_t buf, tables; /* tables: the part of buf that is kept from frame to frame */
-} gzip_levels[] = {
-	{ISAL_DEF_LVL0_DEFAULT, ISAL_DEF_LVL0_REQ},
-	{ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL1_REQ},
-	{ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL2_REQ},
-};
-enum {
-	GZIP_LEVELS = sizeof(gzip_levels) / sizeof(gzip_levels[0]),
-	ZSTD_LEVEL_MAX = 19, /* above it, encoders take more memory than our chunks are worth */
+/* gzip is encoded with zlib, and only decoded with isa-l: isa-l is three times faster, but its
+ * output depends on the CPU (level 3), on the frames before, and on where its buffers lie (all
+ * levels, measured), so that two builds would not be equal. */
+struct encoder {
+	enum codec codec;
+	ZSTD_CCtx *zstd;
+	z_stream *gzip;
 };
 
 static void zstd_set(ZSTD_CCtx *c, ZSTD_cParameter p, int v)
@@ -36,45 +29,44 @@ static void zstd_set(ZSTD_CCtx *c, ZSTD_cParameter p, int v)
 	assert(!ZSTD_isError(rc));
 }
 
-static bool level_ok(enum codec c, int level)
+static int zstd_init(struct encoder *x, int level, struct err *e)
 {
-	switch (c) {
-	case CODEC_NONE:
-		return true;
-	case CODEC_ZSTD:
-		return level >= 1 && level <= ZSTD_LEVEL_MAX;
-	case CODEC_GZIP:
-		return level >= 0 && level < GZIP_LEVELS;
-	}
-	return false;
+	x->zstd = ZSTD_createCCtx();
+	if (!x->zstd)
+		return err_set(e, ERR_SYSTEM, "no memory for a zstd encoder");
+	zstd_set(x->zstd, ZSTD_c_compressionLevel, level);
+	zstd_set(x->zstd, ZSTD_c_contentSizeFlag, 1);
+	zstd_set(x->zstd, ZSTD_c_checksumFlag, 0); /* sha256 says it all */
+	return 0;
+}
+
+static int gzip_init(struct encoder *x, int level, struct err *e)
+{
+	x->gzip = mem_alloc(sizeof(*x->gzip));
+	if (deflateInit2(x->gzip, level, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+		    Z_DEFAULT_STRATEGY) == Z_OK)
+		return 0;
+	free(steal_ptr(&x->gzip));
+	return err_set(e, ERR_SYSTEM, "no memory for a gzip encoder");
 }
 
 struct encoder *encoder_new(enum codec c, int level, struct err *e)
 {
+	int max = c == CODEC_ZSTD ? ZSTD_LEVEL_MAX : GZIP_LEVEL_MAX, rc = 0;
 	struct encoder *x;
 
-	if (!level_ok(c, level)) {
-		err_set(e, ERR_USAGE, "%s has no level %d (zstd 1 to %d, gzip 0 to %d)",
-			codec_name(c), level, ZSTD_LEVEL_MAX, GZIP_LEVELS - 1);
+	if (c != CODEC_NONE && (level < 1 || level > max)) {
+		err_set(e, ERR_USAGE, "%s has no level %d: 1 to %d", codec_name(c), level, max);
 		return NULL;
 	}
 	x = mem_alloc(sizeof(*x));
 	x->codec = c;
-	x->level = level;
-	if (c == CODEC_ZSTD) {
-		x->zstd = ZSTD_createCCtx();
-		if (!x->zstd) {
-			encoder_free(x);
-			err_set(e, ERR_SYSTEM, "no memory for a zstd encoder");
-			return NULL;
-		}
-		zstd_set(x->zstd, ZSTD_c_compressionLevel, level);
-		zstd_set(x->zstd, ZSTD_c_contentSizeFlag, 1);
-		zstd_set(x->zstd, ZSTD_c_checksumFlag, 0); /* sha256 says it all */
-	} else if (c == CODEC_GZIP) {
-		x->gzip = mem_alloc(sizeof(*x->gzip));
-		x->gzip_buf = mem_alloc(gzip_levels[level].buf);
-	}
+	if (c == CODEC_ZSTD)
+		rc = zstd_init(x, level, e);
+	else if (c == CODEC_GZIP)
+		rc = gzip_init(x, level, e);
+	if (rc < 0)
+		encoder_free(steal_ptr(&x));
 	return x;
 }
 
@@ -83,46 +75,37 @@ void encoder_free(struct encoder *x)
 	if (!x)
 		return;
 	ZSTD_freeCCtx(x->zstd);
+	if (x->gzip)
+		deflateEnd(x->gzip);
 	free(x->gzip);
-	free(x->gzip_buf);
 	free(x);
 }
 
 size_t frame_bound(enum codec c, size_t n)
 {
-	enum { GZIP_WRAP = 64, GZIP_STORED = 65535, GZIP_STORED_HEADER = 5 };
+	enum {
+		GZIP_WRAP = 18 + 13
+	}; /* what deflateBound() adds for header, trailer and rounding */
 
 	if (c == CODEC_ZSTD)
 		return ZSTD_compressBound(n);
 	if (c == CODEC_GZIP)
-		return n + (n / GZIP_STORED + 1) * GZIP_STORED_HEADER + GZIP_WRAP;
+		return n + (n >> 5) + (n >> 7) + (n >> 11) + GZIP_WRAP; /* zlib's worst case */
 	return n;
 }
 
-static int gzip_frame(
-	struct encoder *x, const void *in, size_t n, void *out, size_t *len, struct err *e)
+static int gzip_frame(z_stream *z, const void *in, size_t n, void *out, size_t *len, struct err *e)
 {
-	struct isal_zstream *z = x->gzip;
 	int rc;
 
-	/* isa-l leaves the hash tables of the frame before in place, and would find other matches
-	 * with them */
-	memset(z, 0, sizeof(*z));
-	memset(x->gzip_buf, 0, gzip_levels[x->level].tables);
-	isal_deflate_stateless_init(z);
-	z->level = (uint32_t)x->level;
-	z->level_buf = x->gzip_buf;
-	z->level_buf_size = gzip_levels[x->level].buf;
-	z->gzip_flag = IGZIP_GZIP;
-	z->end_of_stream = 1;
-	z->flush = NO_FLUSH;
-	z->next_in = (uint8_t *)(uintptr_t)in; /* not written to */
-	z->avail_in = (uint32_t)n;
+	deflateReset(z);
+	z->next_in = (Bytef *)(uintptr_t)in; /* not written to */
+	z->avail_in = (uInt)n;
 	z->next_out = out;
-	z->avail_out = (uint32_t)frame_bound(CODEC_GZIP, n);
-	rc = isal_deflate_stateless(z);
-	if (rc != COMP_OK)
-		return err_set(e, ERR_SYSTEM, "gzip: isa-l error %d", rc);
+	z->avail_out = (uInt)frame_bound(CODEC_GZIP, n);
+	rc = deflate(z, Z_FINISH);
+	if (rc != Z_STREAM_END)
+		return err_set(e, ERR_SYSTEM, "gzip: zlib error %d", rc);
 	*len = z->total_out;
 	return 0;
 }
@@ -132,7 +115,7 @@ int encoder_frame(
 {
 	assert(n > 0 && n <= UINT32_MAX / 2);
 	if (x->codec == CODEC_GZIP)
-		return gzip_frame(x, in, n, out, len, e);
+		return gzip_frame(x->gzip, in, n, out, len, e);
 	if (x->codec == CODEC_NONE) {
 		memcpy(out, in, n);
 		*len = n;
