@@ -288,17 +288,20 @@ static void tell_dependencies(struct closure *c, const struct record *r, const c
 				break;
 }
 
-static void tell_asked(struct closure *c, const char *asked, size_t i)
+/* Tell what the manifest's packages[i] asks for. Returns the reason if it is a pattern, else NULL.
+ */
+static const char *tell_asked(struct closure *c, const char *asked, size_t i)
 {
 	const char *why = arena_printf(c->arena, "manifest:/apt/packages/%zu", i);
 
 	if (!str_eq(asked, "?essential")) {
 		tell(c, apt_asked_name(asked), why, NULL);
-		return;
+		return NULL;
 	}
 	for (size_t k = 0; k < c->n; k++)
 		if (c->v[k].deb.essential)
 			add_why(c, &c->v[k], why);
+	return why;
 }
 
 static int by_text(const void *a, const void *b)
@@ -313,10 +316,14 @@ static void fill_why(struct closure *c, const struct manifest *m)
 	static const char *const fields[] = {"Pre-Depends", "Depends", "Recommends"};
 	size_t nfields = m->apt.recommends ? 3 : 2;
 	size_t *asked = mem_array(c->n, sizeof(*asked));
+	const char *pattern = NULL;
 
 	fill_names(c);
-	for (size_t i = 0; i < m->apt.packages.n; i++)
-		tell_asked(c, m->apt.packages.v[i], i);
+	for (size_t i = 0; i < m->apt.packages.n; i++) {
+		const char *why = tell_asked(c, m->apt.packages.v[i], i);
+
+		pattern = why ? why : pattern;
+	}
 	for (size_t i = 0; i < c->n; i++)
 		asked[i] = c->v[i].deb.why.n;
 	for (size_t i = 0; i < c->n; i++)
@@ -327,7 +334,10 @@ static void fill_why(struct closure *c, const struct manifest *m)
 
 		if (asked[i]) /* the manifest is reason enough */
 			w->n = asked[i];
-		qsort(w->v, w->n, sizeof(const char *), by_text);
+		else if (w->n == 0 && pattern) /* apt counts itself among the essential ones */
+			add_why(c, &c->v[i], pattern);
+		if (w->n > 1)
+			qsort(w->v, w->n, sizeof(const char *), by_text);
 	}
 	free(asked);
 }

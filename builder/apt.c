@@ -28,13 +28,13 @@ static void quote(struct buf *q, struct slice line)
 		buf_printf(q, "%s%.*s", q->len ? "; " : "", (int)line.n, line.p);
 }
 
-/* Its "E: " lines without their prefix. */
+/* Its "E: " lines without their prefix, and what gpgv said, which comes as warnings. */
 static void quote_errors(struct buf *q, const struct buf *errout)
 {
 	struct slice text = slice_buf(errout), line;
 
 	while (slice_line(&text, &line))
-		if (slice_starts(line, "E: "))
+		if (slice_starts(line, "E: ") || slice_starts(line, "W: GPG error"))
 			quote(q, (struct slice){.p = line.p + 3, .n = line.n - 3});
 }
 
