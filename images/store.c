@@ -1,0 +1,271 @@
+#include "images/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "base/sys.h"
+
+static const char layout_text[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
+
+enum { BLOB_PATH = sizeof("blobs/sha256/") + DIGEST_HEX };
+
+static char *blob_path(const struct digest *d, char out[BLOB_PATH])
+{
+	char hex[DIGEST_HEX + 1];
+
+	snprintf(out, BLOB_PATH, "blobs/sha256/%s", digest_hex(d, hex));
+	return out;
+}
+
+/* ---- opening ---- */
+
+/* May a store be made here? Only in a folder with nothing in it: it becomes mode 0700, which would
+ * be a bad surprise for /tmp. What a killed store_open() left is nothing. */
+static int check_empty(const struct store *s, struct err *e)
+{
+	int fd = sys_openat(s->fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+	int rc = 0;
+
+	if (!dir) {
+		err_sys(e, "list %s", s->path);
+		sys_close_ref(&fd);
+		return -1;
+	}
+	while (rc == 0 && (d = readdir(dir)))
+		if (!str_eq(d->d_name, ".") && !str_eq(d->d_name, "..") &&
+			!str_eq(d->d_name, "lost+found") && !str_starts(d->d_name, ".tmp."))
+			rc = err_set(e, ERR_EXISTS, "%s is neither empty nor a store: it holds %s",
+				s->path, d->d_name);
+	closedir(dir);
+	return rc < 0 ? err_hint(e, "set SVRUN_ROOT to a folder of its own") : 0;
+}
+
+static int make_layout(struct store *s, struct err *e)
+{
+	if (check_empty(s, e) < 0)
+		return -1;
+	if (fchmod(s->fd, 0700) < 0)
+		return err_sys(e, "chmod %s", s->path);
+	return file_write(s->fd, "oci-layout", layout_text, sizeof(layout_text) - 1, 0644, e);
+}
+
+/* 1 when it is a layout of our version, 0 when there is none. */
+static int check_layout(struct store *s, struct err *e)
+{
+	enum { LAYOUT_MAX = 4096 };
+	auto_buf struct buf b = BUF_INIT(LAYOUT_MAX);
+	auto_json json_t *doc = NULL;
+	const char *version;
+	auto_fd int fd = sys_openat(s->fd, "oci-layout", O_RDONLY, 0);
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		return err_sys(e, "open %s/oci-layout", s->path);
+	if (file_read_fd(fd, "oci-layout", &b, e) < 0)
+		return err_ctx(e, "%s", s->path);
+	doc = json_parse(b.data, b.len, e);
+	version = doc ? json_str(doc, "imageLayoutVersion", e) : NULL;
+	if (!version)
+		return err_ctx(e, "%s/oci-layout", s->path);
+	if (!str_eq(version, "1.0.0"))
+		return err_set(e, ERR_CORRUPT,
+			"%s/oci-layout: expected imageLayoutVersion 1.0.0, found '%.40s'", s->path,
+			version);
+	return 1;
+}
+
+static int open_root(struct store *s, bool create, struct err *e)
+{
+	int rc;
+
+	if (create && sys_mkdir_p(AT_FDCWD, s->path, 0700) < 0)
+		return err_sys(e, "create %s", s->path);
+	s->fd = sys_open(s->path, O_RDONLY | O_DIRECTORY, 0);
+	if (s->fd < 0) {
+		rc = errno;
+		err_sys(e, "open the store %s", s->path);
+		return rc == ENOENT ? err_hint(e, "svrun image build makes it") : -1;
+	}
+	rc = check_layout(s, e);
+	if (rc == 0 && !create) {
+		err_set(e, ERR_NOT_FOUND, "%s is no store: it has no oci-layout", s->path);
+		return err_hint(e, "svrun image build makes it, in an empty folder");
+	}
+	if (rc == 0)
+		rc = make_layout(s, e);
+	if (rc < 0 || !create)
+		return rc < 0 ? -1 : 0;
+	if (sys_mkdir_p(s->fd, "blobs/sha256", 0755) < 0)
+		return err_sys(e, "create %s/blobs/sha256", s->path);
+	return 0;
+}
+
+int store_open(struct store *s, const char *path, bool create, struct err *e)
+{
+	*s = (struct store){.fd = -1, .path = mem_strdup(path)};
+	if (open_root(s, create, e) == 0)
+		return 0;
+	if (s->fd >= 0)
+		sys_hint_space(e, s->fd, 0);
+	store_close(s);
+	return -1;
+}
+
+void store_close(struct store *s)
+{
+	sys_close_ref(&s->fd);
+	free(s->path);
+	s->path = NULL;
+}
+
+int store_lock(struct store *s, bool change, struct err *e)
+{
+	auto_fd int fd = sys_openat(s->fd, "lock", change ? O_RDWR | O_CREAT : O_RDONLY, 0600);
+
+	if (fd < 0 && errno == ENOENT) /* nothing was ever changed */
+		return sys_openat(s->fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0 || sys_flock(fd, change ? LOCK_EX : LOCK_SH) < 0) {
+		err_sys(e, "lock %s/lock", s->path);
+		return sys_hint_space(e, s->fd, 0);
+	}
+	return steal_fd(&fd);
+}
+
+/* ---- blobs ---- */
+
+bool store_has(struct store *s, const struct digest *d)
+{
+	char path[BLOB_PATH];
+	struct stat st;
+
+	return sys_fstatat(s->fd, blob_path(d, path), &st, 0) == 0 && S_ISREG(st.st_mode);
+}
+
+int store_blob_open(struct store *s, const struct digest *d, uint64_t *size, struct err *e)
+{
+	char path[BLOB_PATH];
+	struct stat st;
+	auto_fd int fd = sys_openat(s->fd, blob_path(d, path), O_RDONLY | O_NOFOLLOW, 0);
+
+	if (fd < 0 && errno == ENOENT) {
+		err_set(e, ERR_NOT_FOUND, "blob sha256:%s is not in %s",
+			path + sizeof("blobs/sha256/") - 1, s->path);
+		return err_hint(e, "svrun image build makes it again");
+	}
+	if (fd < 0 || sys_fstat(fd, &st) < 0)
+		return err_sys(e, "open %s/%s", s->path, path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_CORRUPT, "%s/%s is no regular file", s->path, path);
+	if (size)
+		*size = (uint64_t)st.st_size;
+	return steal_fd(&fd);
+}
+
+int store_blob_read(
+	struct store *s, const struct digest *d, size_t max, struct buf *b, struct err *e)
+{
+	char path[BLOB_PATH], want[DIGEST_TEXT + 1], got[DIGEST_TEXT + 1];
+	struct digest found;
+	auto_fd int fd = store_blob_open(s, d, NULL, e);
+
+	if (fd < 0)
+		return -1;
+	b->len = 0;
+	b->max = max;
+	if (file_read_fd(fd, blob_path(d, path), b, e) < 0)
+		return err_ctx(e, "%s", s->path);
+	found = digest_of(b->data, b->len);
+	if (digest_eq(&found, d))
+		return 0;
+	err_set(e, ERR_CORRUPT, "%s/%s: expected %s, found %s", s->path, path, digest_text(d, want),
+		digest_text(&found, got));
+	return err_hint(e, "svrun image verify --repair removes it; then build the image again");
+}
+
+int store_blob_begin(struct store *s, struct blob_writer *w, struct err *e)
+{
+	*w = (struct blob_writer){.s = s, .fd = -1};
+	w->dirfd = sys_openat(s->fd, "blobs/sha256", O_RDONLY | O_DIRECTORY, 0);
+	if (w->dirfd < 0)
+		return err_sys(e, "open %s/blobs/sha256", s->path);
+	w->fd = file_tmp(w->dirfd, w->tmp, 0644, e);
+	if (w->fd < 0) {
+		sys_close_ref(&w->dirfd);
+		return err_ctx(e, "%s/blobs/sha256", s->path);
+	}
+	hash_init(&w->hash, HASH_SHA256);
+	return 0;
+}
+
+int store_blob_add(struct blob_writer *w, const void *p, size_t n, struct err *e)
+{
+	if (sys_write_all(w->fd, p, n) < 0) {
+		err_sys(e, "write a blob in %s", w->s->path);
+		return sys_hint_space(e, w->fd, n);
+	}
+	hash_add(&w->hash, p, n);
+	w->size += n;
+	return 0;
+}
+
+int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e)
+{
+	char hex[DIGEST_HEX + 1];
+	struct stat st;
+
+	*d = hash_digest(&w->hash);
+	digest_hex(d, hex);
+	if (sys_fstatat(w->dirfd, hex, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == w->size) {
+			store_blob_abort(w);
+			return 0;
+		}
+		if (sys_remove_tree(w->dirfd, hex) < 0) /* cut off: this one is better */
+			return err_sys(e, "remove the damaged blob %s", hex);
+	}
+	if (file_publish(w->dirfd, w->fd, w->tmp, hex, e) < 0)
+		return err_ctx(e, "%s/blobs/sha256", w->s->path);
+	w->tmp[0] = '\0';
+	store_blob_abort(w);
+	return 0;
+}
+
+void store_blob_abort(struct blob_writer *w)
+{
+	if (w->dirfd >= 0 && w->tmp[0])
+		sys_unlinkat(w->dirfd, w->tmp, 0);
+	w->tmp[0] = '\0';
+	sys_close_ref(&w->fd);
+	sys_close_ref(&w->dirfd);
+}
+
+int store_blob_put(struct store *s, const void *p, size_t n, struct digest *d, struct err *e)
+{
+	struct blob_writer w;
+	int rc;
+
+	if (store_blob_begin(s, &w, e) < 0)
+		return -1;
+	rc = store_blob_add(&w, p, n, e) < 0 ? -1 : store_blob_commit(&w, d, e);
+	store_blob_abort(&w);
+	return rc;
+}
+
+int store_blob_remove(struct store *s, const struct digest *d, struct err *e)
+{
+	char path[BLOB_PATH];
+
+	if (sys_unlinkat(s->fd, blob_path(d, path), 0) < 0 && errno != ENOENT)
+		return err_sys(e, "remove %s/%s", s->path, path);
+	return 0;
+}
