@@ -310,19 +310,18 @@ static int walk_push(struct walk *w, const char *text, size_t n)
 	return 0;
 }
 
-/* May an object of this name be put into dir? Only links can lead beyond the limits: a path without
- * any was checked as a whole. */
-static int check_place(const struct walk *w, const struct node *dir, size_t name, struct err *e)
+/* Would an object whose name has `name` bytes be within the limits in dir? */
+static int check_place(const struct node *dir, size_t name, struct err *e)
 {
 	size_t len = name, depth = 1;
 
-	for (const struct node *n = dir; w->links > 0 && n->parent; n = n->parent) {
+	for (const struct node *n = dir; n->parent; n = n->parent) {
 		len += strlen(n->name) + 1;
 		depth++;
 	}
 	if (len > TREE_PATH_MAX || depth > TREE_DEPTH_MAX)
 		return err_set(e, ERR_CORRUPT,
-			"symbolic links lead to a path of more than %d bytes or %d components",
+			"it would stand at a path of more than %d bytes or %d components",
 			TREE_PATH_MAX, TREE_DEPTH_MAX);
 	return 0;
 }
@@ -332,7 +331,7 @@ static struct node *make_folder(
 {
 	struct node *k;
 
-	if (check_name(name, n, name, e) < 0 || check_place(w, dir, n, e) < 0)
+	if (check_name(name, n, name, e) < 0 || (w->links > 0 && check_place(dir, n, e) < 0))
 		return NULL;
 	k = add_child(w->t, dir, name, n, e);
 	if (!k)
@@ -540,9 +539,19 @@ static struct node *walk_parent(struct walk *w, const char *path, const char **l
 		err_set(e, ERR_CORRUPT, "'%.200s' is needed as a folder, but is none", dir->name);
 		return NULL;
 	}
-	if (check_place(w, dir, strlen(*leaf), e) < 0)
+	/* only links lead beyond the limits: a path without any was checked as a whole */
+	if (w->links > 0 && check_place(dir, strlen(*leaf), e) < 0)
 		return NULL;
 	return dir;
+}
+
+/* May the object have one more name? */
+static int check_links(const struct node *object, struct err *e)
+{
+	if (object->nlink >= TREE_LINKS_MAX)
+		return err_set(e, ERR_CORRUPT, "hard link to '%.200s', which has %d names already",
+			object->name, TREE_LINKS_MAX);
+	return 0;
 }
 
 /* The object that a hard link names. */
@@ -565,12 +574,7 @@ static struct node *link_object(struct tree *t, const char *target, struct err *
 			n ? "is a folder" : "does not exist");
 		return NULL;
 	}
-	if (n->nlink >= TREE_LINKS_MAX) {
-		err_set(e, ERR_CORRUPT, "hard link to '%.200s', which has %d names already", target,
-			TREE_LINKS_MAX);
-		return NULL;
-	}
-	return n;
+	return check_links(n, e) < 0 ? NULL : n;
 }
 
 static struct node *put_at(struct tree *t, struct node *dir, const char *leaf, const struct attr *a,
@@ -620,6 +624,25 @@ struct node *tree_put(
 	}
 	n->origin = origin;
 	return n;
+}
+
+struct node *tree_add(struct tree *t, struct node *dir, const char *name, const struct attr *a,
+	struct node *object, struct err *e)
+{
+	size_t n = strlen(name);
+	struct node *k = NULL;
+
+	assert(!object == (a->type != NODE_HARDLINK) && dir->a.type == NODE_DIR);
+	if (check_name(name, n, name, e) < 0 || check_place(dir, n, e) < 0 ||
+		(object ? check_links(object, e) : check_attr(a, e)) < 0)
+		k = NULL;
+	else if (child_of(t, dir, name, n))
+		err_set(e, ERR_EXISTS, "there is such an object already");
+	else
+		k = put_at(t, dir, name, a, object, e);
+	if (!k)
+		err_ctx(e, "'%.200s'", name);
+	return k;
 }
 
 /* ---- removing ---- */

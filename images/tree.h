@@ -118,6 +118,11 @@ struct node *tree_resolve(struct tree *t, const char *path);
  * be mounted), EXISTS. */
 struct node *tree_put(struct tree *t, const char *path, const struct attr *a, uint32_t origin,
 	struct err *e) must_check;
+/* The same for whoever has a tree already, and so the folder: nothing is followed or made, and
+ * nothing may stand there (EXISTS). object: of a HARDLINK, whose a->target is not looked at; else
+ * NULL. */
+struct node *tree_add(struct tree *t, struct node *dir, const char *name, const struct attr *a,
+	struct node *object, struct err *e) must_check;
 /* Remove the node (not the root) and all below it. When it is the object of hard links, the name
  * that was put next becomes the object. The nodes' memory stays until tree_free(). */
 void tree_remove(struct tree *t, struct node *n);
