@@ -14,7 +14,15 @@
 
 static const char layout_text[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
 
-enum { BLOB_PATH = sizeof("blobs/sha256/") + DIGEST_HEX };
+#define INDEX_TYPE "application/vnd.oci.image.index.v1+json"
+#define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
+#define REF_NAME "org.opencontainers.image.ref.name"
+
+enum {
+	BLOB_PATH = sizeof("blobs/sha256/") + DIGEST_HEX,
+	INDEX_MAX = 16 << 20,
+	MANIFEST_MAX = 8 << 20,
+};
 
 static char *blob_path(const struct digest *d, char out[BLOB_PATH])
 {
@@ -128,13 +136,11 @@ void store_close(struct store *s)
 	s->path = NULL;
 }
 
-int store_lock(struct store *s, bool change, struct err *e)
+int store_lock(struct store *s, struct err *e)
 {
-	auto_fd int fd = sys_openat(s->fd, "lock", change ? O_RDWR | O_CREAT : O_RDONLY, 0600);
+	auto_fd int fd = sys_openat(s->fd, "lock", O_RDWR | O_CREAT, 0600);
 
-	if (fd < 0 && errno == ENOENT) /* nothing was ever changed */
-		return sys_openat(s->fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0 || sys_flock(fd, change ? LOCK_EX : LOCK_SH) < 0) {
+	if (fd < 0 || sys_flock(fd, LOCK_EX) < 0) {
 		err_sys(e, "lock %s/lock", s->path);
 		return sys_hint_space(e, s->fd, 0);
 	}
@@ -261,11 +267,191 @@ int store_blob_put(struct store *s, const void *p, size_t n, struct digest *d, s
 	return rc;
 }
 
-int store_blob_remove(struct store *s, const struct digest *d, struct err *e)
-{
-	char path[BLOB_PATH];
+/* ---- names: index.json ---- */
 
-	if (sys_unlinkat(s->fd, blob_path(d, path), 0) < 0 && errno != ENOENT)
-		return err_sys(e, "remove %s/%s", s->path, path);
+/* The document, or one without manifests when there is none. Callers hold the lock, or are content
+ * with what stands there: it is only ever replaced as a whole. */
+static json_t *load_index(struct store *s, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(INDEX_MAX);
+	auto_fd int fd = sys_openat(s->fd, "index.json", O_RDONLY, 0);
+	json_t *doc;
+
+	if (fd < 0 && errno == ENOENT)
+		return json_pack("{s:i, s:s, s:[]}", "schemaVersion", 2, "mediaType", INDEX_TYPE,
+			"manifests");
+	if (fd < 0)
+		return err_sys(e, "open %s/index.json", s->path), NULL;
+	if (file_read_fd(fd, "index.json", &b, e) < 0)
+		return err_ctx(e, "%s", s->path), NULL;
+	doc = json_parse(b.data, b.len, e);
+	if (doc && json_array_of(doc, "manifests", e))
+		return doc;
+	json_decref(doc);
+	err_ctx(e, "%s/index.json", s->path);
+	err_hint(e, "move it aside; svrun image build gives images their names again");
+	return NULL;
+}
+
+static int save_index(struct store *s, const json_t *doc, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(INDEX_MAX);
+
+	json_text(doc, false, &b);
+	if (file_write(s->fd, "index.json", b.data, b.len, 0644, e) < 0)
+		return err_ctx(e, "%s", s->path);
 	return 0;
+}
+
+static const char *name_of(const json_t *descriptor)
+{
+	return json_string_value(
+		json_object_get(json_object_get(descriptor, "annotations"), REF_NAME));
+}
+
+static int parse_descriptor(const json_t *o, struct digest *d, uint64_t *size, struct err *e)
+{
+	const char *text = json_str(o, "digest", e);
+
+	if (!text || digest_parse(d, text, e) < 0 || json_u64(o, "size", INT64_MAX, size, e) < 0)
+		return -1;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct store_name *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+int store_names(struct store *s, struct store_name **v, size_t *n, struct err *e)
+{
+	auto_json json_t *doc = load_index(s, e);
+	json_t *list = json_object_get(doc, "manifests"), *o;
+	size_t i;
+
+	*v = NULL;
+	*n = 0;
+	if (!doc)
+		return -1;
+	*v = mem_array(json_array_size(list), sizeof(**v));
+	json_array_foreach (list, i, o) {
+		struct store_name *x = &(*v)[*n];
+		const char *name = name_of(o);
+
+		if (!name) /* other tools may leave some without */
+			continue;
+		if (parse_descriptor(o, &x->manifest, &x->size, e) < 0) {
+			store_names_free(*v, *n);
+			*v = NULL;
+			*n = 0;
+			return err_ctx(e, "%s/index.json: /manifests/%zu", s->path, i);
+		}
+		x->name = mem_strdup(name);
+		(*n)++;
+	}
+	if (*n)
+		qsort(*v, *n, sizeof(**v), by_name);
+	return 0;
+}
+
+void store_names_free(struct store_name *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(v[i].name);
+	free(v);
+}
+
+/* Take the descriptor of name out of the list. Returns whether there was one. */
+static bool drop_name(json_t *list, const char *name)
+{
+	bool found = false;
+
+	for (size_t i = json_array_size(list); i-- > 0;) {
+		const char *is = name_of(json_array_get(list, i));
+
+		if (is && str_eq(is, name)) {
+			json_array_remove(list, i);
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Does every blob that the manifest names exist? `image rm` may have deleted one since it was
+ * written, because another image that shared it went. */
+static int check_complete(
+	struct store *s, const struct digest *manifest, uint64_t size, struct err *e)
+{
+	auto_buf struct buf b = {0};
+	auto_json json_t *m = NULL;
+	json_t *layers, *o;
+	struct digest d;
+	uint64_t n;
+	size_t i;
+
+	if (store_blob_read(s, manifest, MANIFEST_MAX, &b, e) < 0)
+		return -1;
+	if (b.len != size)
+		return err_set(e, ERR_CORRUPT, "manifest: expected %" PRIu64 " bytes, found %zu",
+			size, b.len);
+	m = json_parse(b.data, b.len, e);
+	layers = m ? json_array_of(m, "layers", e) : NULL;
+	o = layers ? json_object_of(m, "config", e) : NULL;
+	if (!o || parse_descriptor(o, &d, &n, e) < 0)
+		return err_ctx(e, "manifest");
+	if (!store_has(s, &d))
+		return store_blob_open(s, &d, NULL, e);
+	json_array_foreach (layers, i, o) {
+		if (parse_descriptor(o, &d, &n, e) < 0)
+			return err_ctx(e, "manifest: /layers/%zu", i);
+		if (!store_has(s, &d))
+			return store_blob_open(s, &d, NULL, e);
+	}
+	return 0;
+}
+
+int store_name_set(struct store *s, const char *name, const struct digest *manifest, uint64_t size,
+	struct err *e)
+{
+	char canonical[256], text[DIGEST_TEXT + 1];
+	auto_json json_t *doc = NULL;
+	auto_fd int lock = -1;
+	json_t *list;
+
+	if (store_name_parse(name, canonical, e) < 0)
+		return -1;
+	lock = store_lock(s, e);
+	if (lock < 0)
+		return -1;
+	if (check_complete(s, manifest, size, e) < 0)
+		return err_ctx(e, "name %s", canonical);
+	doc = load_index(s, e);
+	if (!doc)
+		return -1;
+	list = json_object_get(doc, "manifests");
+	drop_name(list, canonical);
+	json_array_append_new(
+		list, json_pack("{s:s, s:s, s:I, s:{s:s}}", "mediaType", MANIFEST_TYPE, "digest",
+			      digest_text(manifest, text), "size", (json_int_t)size, "annotations",
+			      REF_NAME, canonical));
+	return save_index(s, doc, e);
+}
+
+int store_name_remove(struct store *s, const char *name, struct err *e)
+{
+	char canonical[256];
+	auto_json json_t *doc = NULL;
+	auto_fd int lock = -1;
+
+	if (store_name_parse(name, canonical, e) < 0)
+		return -1;
+	lock = store_lock(s, e);
+	doc = lock < 0 ? NULL : load_index(s, e);
+	if (!doc)
+		return -1;
+	if (!drop_name(json_object_get(doc, "manifests"), canonical))
+		return err_set(e, ERR_NOT_FOUND, "no image '%s' in the store", canonical);
+	return save_index(s, doc, e);
 }

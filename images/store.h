@@ -1,5 +1,5 @@
-/* The store: a folder that is a plain OCI image layout (image-spec image-layout.md), with the pool and
- * the mounts beside it.
+/* The store: a folder that is a plain OCI image layout (image-spec image-layout.md), with the pool
+ * and the mounts beside it.
  *
  *   ROOT/oci-layout  index.json  blobs/sha256/HEX    manifests, configs, layers, names
  *   ROOT/pool/       data, db/                        chunks (pool.h)
@@ -7,7 +7,8 @@
  *   ROOT/erofs/      HEX.img                          metadata images, by manifest digest (mount.h)
  *   ROOT/mnt/        HEX/  HEX.lock                   one mount per image
  *   ROOT/instances/  ID/                              svrun run
- *   ROOT/lock                                         flock: shared to read index.json, exclusive to change it
+ *   ROOT/lock                                         flock while index.json changes or blobs go;
+ * readers need none, index.json is replaced as a whole
  *
  * ROOT is mode 0700: setuid files of images must not be reachable by other users of the host.
  *
@@ -30,20 +31,25 @@ struct store {
 	char *path;
 };
 
-/* Open the store at path, making it when create. Errors: NOT_FOUND, CORRUPT (oci-layout of another
- * version), DENIED, SYSTEM. */
+/* Open the store at path, making it when create: only in a folder that is missing or empty
+ * (EXISTS). Errors: NOT_FOUND, CORRUPT (oci-layout of another version), DENIED, SYSTEM. */
 int store_open(struct store *s, const char *path, bool create, struct err *e) must_check;
 void store_close(struct store *s);
+/* Hold ROOT/lock: nobody else changes names or deletes blobs until the fd is closed. Not recursive:
+ * store_name_set() and store_name_remove() take it themselves. */
+int store_lock(struct store *s, struct err *e) must_check;
 
 /* ---- blobs ---- */
 bool store_has(struct store *s, const struct digest *d);
 /* Read-only fd of a blob, its size in *size when not NULL. NOT_FOUND names the digest. */
-int store_blob_open(struct store *s, const struct digest *d, uint64_t *size, struct err *e) must_check;
+int store_blob_open(
+	struct store *s, const struct digest *d, uint64_t *size, struct err *e) must_check;
 /* The whole of a small blob, checked against its digest (CORRUPT: expected and found). */
 int store_blob_read(struct store *s, const struct digest *d, size_t max, struct buf *b,
 	struct err *e) must_check;
 /* Store bytes; *d is their digest. */
-int store_blob_put(struct store *s, const void *p, size_t n, struct digest *d, struct err *e) must_check;
+int store_blob_put(
+	struct store *s, const void *p, size_t n, struct digest *d, struct err *e) must_check;
 
 /* A blob written piece by piece, hashed as it passes; not visible before store_blob_commit(). Abort
  * (or exit, or kill -9) leaves nothing with a name. */
@@ -68,18 +74,22 @@ struct store_name {
 /* Sorted by name. Free with store_names_free(). */
 int store_names(struct store *s, struct store_name **v, size_t *n, struct err *e) must_check;
 void store_names_free(struct store_name *v, size_t n);
-/* Point name at a manifest that is in blobs/ (replacing what it pointed at). */
+/* Point name at a manifest that is in blobs/ (replacing what it pointed at). NOT_FOUND when a blob
+ * that the manifest names is missing: nothing incomplete gets a name. */
 int store_name_set(struct store *s, const char *name, const struct digest *manifest, uint64_t size,
 	struct err *e) must_check;
 int store_name_remove(struct store *s, const char *name, struct err *e) must_check; /* NOT_FOUND */
 
-/* Find an image as people name it: "ocr", "ocr:latest", "ocr:1.2.0", "ocr@sha256:...", "sha256:...",
- * or 6 or more hex digits that begin exactly one named manifest's digest. NOT_FOUND has a "did you mean" or lists
- * what there is in the hint; USAGE for a malformed or ambiguous one. */
-int store_resolve(struct store *s, const char *ref, struct digest *manifest, struct err *e) must_check;
+/* Find an image as people name it: "ocr", "ocr:latest", "ocr:1.2.0", "ocr@sha256:...",
+ * "sha256:...", or 6 or more hex digits that begin exactly one named manifest's digest. NOT_FOUND
+ * has a "did you mean" or lists what there is in the hint; USAGE for a malformed or ambiguous one.
+ */
+int store_resolve(
+	struct store *s, const char *ref, struct digest *manifest, struct err *e) must_check;
 
-/* Canonical form of a name ("ocr:latest" -> "ocr") into out (256 bytes). USAGE when malformed. Grammar:
- * distribution-spec: path components [a-z0-9]+ with . _ __ or dashes between, tag [A-Za-z0-9_][A-Za-z0-9._-]{0,127}. */
+/* Canonical form of a name ("ocr:latest" -> "ocr") into out (256 bytes). USAGE when malformed.
+ * Grammar: distribution-spec: path components [a-z0-9]+ with . _ __ or dashes between, tag
+ * [A-Za-z0-9_][A-Za-z0-9._-]{0,127}. */
 int store_name_parse(const char *ref, char out[256], struct err *e) must_check;
 
 #endif
