@@ -7,8 +7,7 @@
  *   ROOT/erofs/      HEX.img                          metadata images, by manifest digest (mount.h)
  *   ROOT/mnt/        HEX/  HEX.lock                   one mount per image
  *   ROOT/instances/  ID/                              svrun run
- *   ROOT/lock                                         flock while index.json changes or blobs go;
- * readers need none, index.json is replaced as a whole
+ *   ROOT/lock                                         flock while index.json changes or blobs go
  *
  * ROOT is mode 0700: setuid files of images must not be reachable by other users of the host.
  *
