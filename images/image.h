@@ -1,4 +1,5 @@
-/* An image in the store: manifest, config, layers, index. Source: image-spec manifest.md, config.md. */
+/* An image in the store: manifest, config, layers, index. Source: image-spec manifest.md,
+ * config.md. */
 #ifndef IMAGES_IMAGE_H
 #define IMAGES_IMAGE_H
 
@@ -24,7 +25,8 @@ struct image {
 
 /* Load and check: every digest, media types, counts (at most 512 layers, documents of 8 MiB), that
  * the manifest is no index (CVE-2021-41190), that diff_ids match layers in number. */
-int image_load(struct image *im, struct store *s, const struct digest *manifest, struct err *e) must_check;
+int image_load(
+	struct image *im, struct store *s, const struct digest *manifest, struct err *e) must_check;
 void image_fini(struct image *im);
 
 /* What image_publish() needs. config is the OCI image config without rootfs and history: they are
@@ -43,14 +45,18 @@ int image_publish(struct store *s, const struct image_plan *plan, struct digest 
 	uint64_t *size, struct err *e) must_check;
 
 /* Re-hash everything an image needs: blobs against descriptors, layers' uncompressed tars against
- * DiffIDs, index, every chunk in the pool. With repair, a chunk that is wrong or missing in the pool is
- * decoded from its layer again. Reports the first fault as CORRUPT (file, expected, found); *chunks and *repaired count. */
+ * DiffIDs, index, every chunk in the pool. With repair, a chunk that is wrong or missing in the
+ * pool is decoded from its layer again. Reports the first fault as CORRUPT (file, expected, found);
+ * *chunks and *repaired count. */
 struct image_verify {
 	bool repair;
 	size_t chunks, repaired;
 };
 int image_verify(struct image *im, struct store *s, struct image_verify *v, struct progress *pr,
 	struct err *e) must_check;
+
+/* EXISTS when an instance runs the image now; 0 otherwise. */
+int image_in_use(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
 /* Delete an image's blobs that no other named manifest uses, and its metadata image. The pool's
  * chunks stay until garbage collection. Called after the last name went. */

@@ -1,0 +1,86 @@
+/* Writing an image's documents. Apart from image.c, because the index layer needs zstd and reading
+ * an image does not. */
+#include "images/image.h"
+
+#include <stdio.h>
+
+enum { DOCUMENT_MAX = 8 << 20 };
+
+#define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
+#define CONFIG_TYPE "application/vnd.oci.image.config.v1+json"
+
+static json_t *make_descriptor(const char *type, const struct digest *d, uint64_t size)
+{
+	char text[DIGEST_TEXT + 1];
+
+	return json_pack("{s:s, s:s, s:I}", "mediaType", type, "digest", digest_text(d, text),
+		"size", (json_int_t)size);
+}
+
+static void add_layer(
+	json_t *layers, json_t *ids, json_t *history, const struct layer *l, const char *created)
+{
+	char text[DIGEST_TEXT + 1];
+	auto_free char *by = mem_printf("svrun layer %s", l->id);
+
+	json_array_append_new(
+		layers, make_descriptor(codec_media_type(l->codec), &l->digest, l->size));
+	json_array_append_new(ids, json_string(digest_text(&l->diff_id, text)));
+	json_array_append_new(
+		history, json_pack("{s:s, s:s}", "created", created, "created_by", by));
+}
+
+static int put_document(
+	struct store *s, const json_t *j, struct digest *d, uint64_t *size, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(DOCUMENT_MAX);
+
+	json_text(j, true, &b);
+	*size = b.len;
+	return store_blob_put(s, b.data, b.len, d, e);
+}
+
+static int put_index(struct store *s, const struct image_plan *plan, struct layer *l,
+	struct index_place *place, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
+
+	if (index_encode(plan->tree, plan->layers, plan->nlayers, &b, e) < 0 ||
+		index_layer_write(s, b.data, b.len, l, place, e) < 0)
+		return err_ctx(e, "image index");
+	if (!l->id[0])
+		snprintf(l->id, sizeof(l->id), "index");
+	return 0;
+}
+
+int image_publish(struct store *s, const struct image_plan *plan, struct digest *manifest,
+	uint64_t *size, struct err *e)
+{
+	struct layer index = {0};
+	struct index_place place;
+	struct digest config_digest;
+	uint64_t config_size;
+	char annotation[256];
+	auto_json json_t *config = json_deep_copy(plan->config), *m = json_object();
+	json_t *layers = json_array(), *ids = json_array(), *history = json_array(),
+	       *annotations = plan->annotations ? json_deep_copy(plan->annotations) : json_object();
+
+	json_object_set_new(m, "layers", layers);
+	json_object_set_new(m, "annotations", annotations);
+	json_object_set_new(config, "history", history);
+	json_object_set_new(
+		config, "rootfs", json_pack("{s:s, s:o}", "type", "layers", "diff_ids", ids));
+	if (put_index(s, plan, &index, &place, e) < 0)
+		return -1;
+	for (size_t i = 0; i < plan->nlayers; i++)
+		add_layer(layers, ids, history, &plan->layers[i], plan->created);
+	add_layer(layers, ids, history, &index, plan->created);
+	if (index_place_format(&place, annotation) < 0 ||
+		put_document(s, config, &config_digest, &config_size, e) < 0)
+		return -1;
+	json_object_set_new(annotations, INDEX_ANNOTATION, json_string(annotation));
+	json_object_set_new(m, "config", make_descriptor(CONFIG_TYPE, &config_digest, config_size));
+	json_object_set_new(m, "mediaType", json_string(MANIFEST_TYPE));
+	json_object_set_new(m, "schemaVersion", json_integer(2));
+	return put_document(s, m, manifest, size, e);
+}

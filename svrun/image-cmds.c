@@ -1,0 +1,385 @@
+/* svrun image ls, inspect, history, tag, rm: what needs documents only. */
+#include "svrun/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "images/image.h"
+#include "images/mount.h"
+#include "svrun/options.h"
+
+static int open_store(struct store *s, struct err *e)
+{
+	struct config c;
+	int rc;
+
+	if (config_load(&c, e) < 0)
+		return -1;
+	rc = store_open(s, c.root, false, e);
+	config_fini(&c);
+	if (rc < 0)
+		return -1;
+	if (mount_sweep(s, e) == 0)
+		return 0;
+	store_close(s);
+	return -1;
+}
+
+static int load_image(struct image *im, struct store *s, const char *ref, struct err *e)
+{
+	struct digest d;
+
+	return store_resolve(s, ref, &d, e) < 0 ? -1 : image_load(im, s, &d, e);
+}
+
+static uint64_t total_size(const struct image *im)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < im->nlayers; i++)
+		n += im->layers[i].size;
+	return n;
+}
+
+static const char *created_of(const struct image *im)
+{
+	const char *s = json_string_value(json_object_get(im->config, "created"));
+
+	return s ? s : "";
+}
+
+static const char *human(uint64_t n, char out[32])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double v = (double)n;
+	size_t i = 0;
+
+	for (; v >= 1024 && i < 4; i++)
+		v /= 1024;
+	snprintf(out, 32, i ? "%.1f %s" : "%.0f %s", v, units[i]);
+	return out;
+}
+
+/* --format table|json */
+static int wants_json(const char *format, bool *json, struct err *e)
+{
+	*json = format && str_eq(format, "json");
+	if (!format || *json || str_eq(format, "table"))
+		return 0;
+	return err_set(e, ERR_USAGE, "--format: expected table or json, got '%s'", format);
+}
+
+static void print_json(const json_t *j)
+{
+	auto_buf struct buf b = BUF_INIT(64 << 20);
+
+	json_text(j, false, &b);
+	fputs(b.data, stdout);
+}
+
+/* ---- ls ---- */
+
+static json_t *row_of(const struct store_name *n, const struct image *im)
+{
+	char text[DIGEST_TEXT + 1];
+
+	return json_pack("{s:s, s:s, s:s, s:I, s:i}", "name", n->name, "digest",
+		digest_text(&n->manifest, text), "created", created_of(im), "size",
+		(json_int_t)total_size(im), "layers", (int)im->nlayers);
+}
+
+static void print_row(const struct store_name *n, const struct image *im)
+{
+	const char *colon = strrchr(n->name, ':');
+	int length = colon ? (int)(colon - n->name) : (int)strlen(n->name);
+	char hex[DIGEST_HEX + 1], size[32];
+
+	printf("%-28.*s %-14s %.12s  %-20.20s %10s\n", length, n->name,
+		colon ? colon + 1 : "latest", digest_hex(&n->manifest, hex), created_of(im),
+		human(total_size(im), size));
+}
+
+static int list(struct store *s, bool json, bool quiet, struct err *e)
+{
+	struct store_name *v;
+	size_t n;
+	auto_json json_t *rows = json_array();
+
+	if (store_names(s, &v, &n, e) < 0)
+		return -1;
+	if (!json && !quiet)
+		printf("%-28s %-14s %-12s  %-20s %10s\n", "NAME", "TAG", "DIGEST", "CREATED",
+			"SIZE");
+	for (size_t i = 0; i < n; i++) {
+		struct image im;
+		struct err fault = {0};
+
+		if (quiet) {
+			puts(v[i].name);
+			continue;
+		}
+		if (image_load(&im, s, &v[i].manifest, &fault) < 0) {
+			warn("%s: %s", v[i].name,
+				fault.text); /* one damaged image must not hide the others */
+			continue;
+		}
+		if (json)
+			json_array_append_new(rows, row_of(&v[i], &im));
+		else
+			print_row(&v[i], &im);
+		image_fini(&im);
+	}
+	if (json)
+		print_json(rows);
+	store_names_free(v, n);
+	return 0;
+}
+
+int cmd_image_ls(const struct command *self, int argc, char **argv, struct err *e)
+{
+	const char *format = NULL;
+	bool quiet = false, json;
+	struct store s;
+	struct err open = {0};
+	const struct option_spec options[] = {
+		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
+		{"quiet", 'q', OPTION_FLAG, NULL, "names only", &quiet},
+		{0},
+	};
+	int rc;
+
+	if (options_parse(self, options, argc, argv, false, e) < 0 ||
+		wants_json(format, &json, e) < 0)
+		return -1;
+	if (open_store(&s, &open) < 0) {
+		if (open.kind == ERR_NOT_FOUND) { /* no store holds no images */
+			if (json)
+				puts("[]");
+			return 0;
+		}
+		*e = open;
+		return -1;
+	}
+	rc = list(&s, json, quiet, e);
+	store_close(&s);
+	return rc;
+}
+
+/* ---- inspect ---- */
+
+static json_t *names_of(struct store *s, const struct digest *d)
+{
+	json_t *names = json_array();
+	struct store_name *v;
+	size_t n;
+
+	if (store_names(s, &v, &n, NULL) < 0)
+		return names;
+	for (size_t i = 0; i < n; i++)
+		if (digest_eq(&v[i].manifest, d))
+			json_array_append_new(names, json_string(v[i].name));
+	store_names_free(v, n);
+	return names;
+}
+
+static json_t *layers_of(const struct image *im)
+{
+	json_t *layers = json_array();
+
+	for (size_t i = 0; i < im->nlayers; i++) {
+		const struct image_layer *l = &im->layers[i];
+		char digest[DIGEST_TEXT + 1], diff_id[DIGEST_TEXT + 1];
+
+		json_array_append_new(layers,
+			json_pack("{s:s, s:s, s:I, s:s}", "digest", digest_text(&l->digest, digest),
+				"diffId", digest_text(&l->diff_id, diff_id), "size",
+				(json_int_t)l->size, "mediaType", l->media_type));
+	}
+	return layers;
+}
+
+static json_t *description_of(struct store *s, const struct image *im)
+{
+	char text[DIGEST_TEXT + 1];
+	json_t *o = json_object(), *config = json_object_get(im->config, "config"), *v;
+
+	json_object_set_new(o, "names", names_of(s, &im->manifest_digest));
+	json_object_set_new(o, "digest", json_string(digest_text(&im->manifest_digest, text)));
+	json_object_set_new(o, "imageId", json_string(digest_text(&im->config_digest, text)));
+	json_object_set_new(o, "created", json_string(created_of(im)));
+	json_object_set_new(o, "size", json_integer((json_int_t)total_size(im)));
+	json_object_set_new(o, "layers", layers_of(im));
+	if ((v = json_object_get(im->config, "architecture")))
+		json_object_set(o, "architecture", v);
+	if ((v = json_object_get(im->config, "os")))
+		json_object_set(o, "os", v);
+	if (config)
+		json_object_set(o, "config", config);
+	if ((v = json_object_get(im->manifest, "annotations")))
+		json_object_set(o, "annotations", v);
+	if (im->has_index)
+		json_object_set_new(o, "index",
+			json_pack("{s:s, s:I, s:I}", "digest", digest_text(&im->index.digest, text),
+				"offset", (json_int_t)im->index.offset, "length",
+				(json_int_t)im->index.length));
+	return o;
+}
+
+static int with_image(const char *ref, int (*fn)(struct store *, struct image *), struct err *e)
+{
+	struct store s;
+	struct image im;
+	int rc = -1;
+
+	if (open_store(&s, e) < 0)
+		return -1;
+	if (load_image(&im, &s, ref, e) == 0) {
+		rc = fn(&s, &im);
+		image_fini(&im);
+	}
+	store_close(&s);
+	return rc;
+}
+
+static int inspect(struct store *s, struct image *im)
+{
+	auto_json json_t *o = description_of(s, im);
+
+	print_json(o);
+	return 0;
+}
+
+int cmd_image_inspect(const struct command *self, int argc, char **argv, struct err *e)
+{
+	const struct option_spec options[] = {{0}};
+	int n = options_parse(self, options, argc, argv, false, e);
+
+	return n < 0 ? -1 : with_image(argv[n], inspect, e);
+}
+
+/* ---- history ---- */
+
+static int history(struct store *s, struct image *im)
+{
+	const json_t *list = json_object_get(im->config, "history"), *h;
+	size_t i, layer = 0;
+
+	(void)s;
+	printf("%-12s  %-20s %10s  %s\n", "LAYER", "CREATED", "SIZE", "CREATED BY");
+	json_array_foreach (list, i, h) {
+		const char *by = json_string_value(json_object_get(h, "created_by")),
+			   *at = json_string_value(json_object_get(h, "created"));
+		bool empty = json_is_true(json_object_get(h, "empty_layer"));
+		char hex[DIGEST_HEX + 1] = "-", size[32] = "-";
+
+		if (!empty && layer < im->nlayers) {
+			digest_hex(&im->layers[layer].digest, hex);
+			human(im->layers[layer++].size, size);
+		}
+		printf("%-12.12s  %-20.20s %10s  %s\n", hex, at ? at : "", size, by ? by : "");
+	}
+	return 0;
+}
+
+int cmd_image_history(const struct command *self, int argc, char **argv, struct err *e)
+{
+	const struct option_spec options[] = {{0}};
+	int n = options_parse(self, options, argc, argv, false, e);
+
+	return n < 0 ? -1 : with_image(argv[n], history, e);
+}
+
+/* ---- tag, rm ---- */
+
+int cmd_image_tag(const struct command *self, int argc, char **argv, struct err *e)
+{
+	const struct option_spec options[] = {{0}};
+	struct store s;
+	struct image im;
+	int rc = -1, n = options_parse(self, options, argc, argv, false, e);
+
+	if (n < 0 || open_store(&s, e) < 0)
+		return -1;
+	if (load_image(&im, &s, argv[n], e) == 0) {
+		rc = store_name_set(&s, argv[n + 1], &im.manifest_digest, im.manifest_size, e);
+		image_fini(&im);
+	}
+	store_close(&s);
+	return rc;
+}
+
+static int count_names(struct store *s, const struct digest *d, size_t *count, struct err *e)
+{
+	struct store_name *v;
+	size_t n;
+
+	*count = 0;
+	if (store_names(s, &v, &n, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		*count += digest_eq(&v[i].manifest, d);
+	store_names_free(v, n);
+	return 0;
+}
+
+/* By digest: all names go. By name: that one. The image goes with its last name. */
+static int remove_names(struct store *s, const char *ref, const struct digest *d, struct err *e)
+{
+	char canonical[256];
+	struct store_name *v;
+	size_t n;
+	int rc = 0;
+
+	if (store_names(s, &v, &n, e) < 0)
+		return -1;
+	if (store_name_parse(ref, canonical, NULL) < 0)
+		canonical[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(v[i].name, canonical)) {
+			store_names_free(v, n);
+			return store_name_remove(s, canonical, e);
+		}
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (digest_eq(&v[i].manifest, d))
+			rc = store_name_remove(s, v[i].name, e);
+	store_names_free(v, n);
+	return rc;
+}
+
+static int remove_one(struct store *s, const char *ref, struct err *e)
+{
+	struct digest d;
+	char text[DIGEST_TEXT + 1];
+	size_t left;
+
+	if (store_resolve(s, ref, &d, e) < 0 || count_names(s, &d, &left, e) < 0)
+		return -1;
+	if (left <= 1 && image_in_use(s, &d, e) != 0) /* before the name goes */
+		return -1;
+	if (remove_names(s, ref, &d, e) < 0 || count_names(s, &d, &left, e) < 0)
+		return -1;
+	printf("untagged %s\n", ref);
+	if (left)
+		return 0;
+	if (image_delete(s, &d, e) < 0)
+		return -1;
+	printf("deleted %s\n", digest_text(&d, text));
+	return 0;
+}
+
+int cmd_image_rm(const struct command *self, int argc, char **argv, struct err *e)
+{
+	const struct option_spec options[] = {{0}};
+	struct store s;
+	int rc = 0, n = options_parse(self, options, argc, argv, false, e);
+
+	if (n < 0 || open_store(&s, e) < 0)
+		return -1;
+	for (int i = n; i < argc && rc == 0; i++)
+		rc = remove_one(&s, argv[i], e);
+	store_close(&s);
+	return rc;
+}
