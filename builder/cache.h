@@ -17,6 +17,10 @@ struct input {
 	uint64_t max;
 };
 
+/* Where the verified file of an input lies, below the store: "cache/sha256/HEX". Returns out. */
+enum { CACHE_NAME = 16 + 2 * HASH_MAX };
+char *cache_name(const struct input *in, char out[CACHE_NAME]);
+
 /* Is it there? Opens it: fd, -1 with NOT_FOUND. */
 int cache_open(struct store *s, const struct input *in, struct err *e) must_check;
 bool cache_has(struct store *s, const struct input *in);
@@ -31,5 +35,10 @@ int cache_fetch(struct store *s, const struct input *in, size_t n, struct progre
 /* Re-hash an open cached file and drop it from the cache when it is not what it should be (CORRUPT; the next run
  * fetches it again). */
 int cache_verify(struct store *s, const struct input *in, int fd, struct err *e) must_check;
+
+/* Is what h saw what in is to be? CORRUPT names it, `where` it came from, the expected and the found
+ * digest. Uses h up. */
+int cache_check_digest(const struct input *in, struct hash *h, const char *where,
+	struct err *e) must_check;
 
 #endif
