@@ -6,6 +6,8 @@
 #include "builder/archive.h"
 #include "builder/lock.h"
 
+enum { NPM_BINS_MAX = 1000 }; /* commands of one package */
+
 /* Read the manifest's package-lock.json and fill l->npms: omits applied, packages for other os, cpu or
  * libc left out, addresses built from the name and version ("mirror:npm/..."). An entry without
  * integrity, a link, a git or file dependency is refused by name. */
@@ -20,7 +22,18 @@ int npm_unpack(const struct lock_npm *n, const char *prefix, int fd, struct pool
 int npm_bins(struct tree *t, const struct lock *l, const char *prefix, int64_t epoch, uint32_t origin,
 	struct err *e) must_check;
 
-/* "sha512-BASE64" -> 64 bytes. */
+/* "sha512-BASE64" -> 64 bytes. Of several hashes (SRI: separated by spaces) the sha512 counts. */
 int npm_integrity(const char *text, uint8_t out[64], struct err *e) must_check;
+
+/* Is it a package's name: "name" or "@scope/name"? */
+bool npm_is_name(const char *s);
+/* Is it a placement path: "node_modules/NAME", any number of times, 64 at most? CORRUPT names it. */
+int npm_check_path(const char *path, struct err *e) must_check;
+/* Is it a command's file name, and is target a path in its package? CORRUPT names them. */
+int npm_check_bin(const struct pair *bin, struct err *e) must_check;
+/* Where a package lies in the tree: prefix "/opt/app" -> "opt/app/node_modules/a". To be freed. */
+char *npm_place(const char *prefix, const char *path);
+/* Last name of a placement path: "node_modules/a/node_modules/@b/c" -> "@b/c". */
+const char *npm_path_name(const char *path);
 
 #endif
