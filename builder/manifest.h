@@ -33,6 +33,7 @@ struct pairs {
 struct apt_source {
 	const char *uri;       /* "mirror:NAME" with an optional path behind it */
 	struct strings suites, components;
+	bool check_valid_until; /* default true; false: accept Release files past their Valid-Until */
 	const char *signed_by; /* "keyring:NAME": /usr/share/keyrings/NAME-keyring.gpg; or a path beside the manifest */
 };
 
@@ -151,7 +152,13 @@ struct complaints {
 /* Load APP: the path of a manifest, or of a folder with a manifest.json, or a name NAME looked up as
  * manifests/NAME/manifest.json below the current folder. On -1 with complaints, e is USAGE "N errors in FILE" and c holds them. */
 int manifest_load(struct manifest *m, const char *app, struct complaints *c, struct err *e) must_check;
+/* The same from text in memory; path is what errors call it, and its folder is m->dir. */
+int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
+	struct complaints *c, struct err *e) must_check;
 void manifest_fini(struct manifest *m);
 void complaints_fini(struct complaints *c);
+
+/* What this machine builds, the only entry that "platforms" may have: "linux/amd64", "linux/arm64". */
+const char *manifest_platform(void);
 
 #endif

@@ -1,0 +1,206 @@
+#include "builder/manifest.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "builder/document.h"
+#include "builder/manifest-keys.h"
+
+enum {
+	TEXT_MAX = 1 << 20,
+	COMPLAINTS_MAX = 100,
+	NAMES_MAX = 1000, /* of manifests, for "did you mean" */
+};
+
+static const char catalogue[] = "manifests";
+
+const char *manifest_platform(void)
+{
+#if defined(__aarch64__)
+	return "linux/arm64";
+#else
+	return "linux/amd64";
+#endif
+}
+
+void complaints_fini(struct complaints *c)
+{
+	buf_fini(&c->text);
+	*c = (struct complaints){0};
+}
+
+void manifest_fini(struct manifest *m)
+{
+	arena_fini(&m->arena);
+	json_doc_fini(&m->doc);
+	free(m->path);
+	free(m->dir);
+	*m = (struct manifest){0};
+}
+
+/* ---- parsing ---- */
+
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return mem_strdup(".");
+	return slash == path ? mem_strdup("/") : mem_printf("%.*s", (int)(slash - path), path);
+}
+
+static struct digest document_digest(const struct manifest *m)
+{
+	/* printing a number again can make it longer: 1e9 becomes 1000000000.0 */
+	auto_buf struct buf b = BUF_INIT(16 * m->doc.text.len + 4096);
+
+	json_text(m->doc.root, true, &b);
+	return digest_of(b.data, b.len);
+}
+
+static void read_manifest(struct manifest *m, struct report *report)
+{
+	struct reader r = {
+		.arena = &m->arena, .r = report, .pointer = BUF_INIT(2 * m->doc.text.len + 65536)};
+
+	schema_read(&r, &manifest_schema, m->doc.root, m);
+	manifest_check(&r, m);
+	buf_fini(&r.pointer);
+}
+
+int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
+	struct complaints *c, struct err *e)
+{
+	struct report report;
+	size_t total;
+
+	*m = (struct manifest){.path = mem_strdup(path),
+		.dir = folder_of(path),
+		.apt.merge_usr = true,
+		.build = {.max_layers = 24,
+			.codec = CODEC_ZSTD,
+			.level = 3,
+			.models_codec = CODEC_NONE}};
+	if (n > TEXT_MAX) {
+		manifest_fini(m);
+		return err_set(
+			e, ERR_CORRUPT, "%s: longer than the limit of %d bytes", path, TEXT_MAX);
+	}
+	if (document_parse(&m->doc, path, text, n, COMPLAINTS_MAX, &report) == 0)
+		read_manifest(m, &report);
+	total = report.total;
+	if (total == 0)
+		m->digest = document_digest(m);
+	report_finish(&report, c);
+	report_fini(&report);
+	if (total == 0)
+		return 0;
+	manifest_fini(m);
+	return err_set(e, ERR_USAGE, "%zu error%s in %s", total, total == 1 ? "" : "s", path);
+}
+
+/* ---- which file APP means ---- */
+
+static int read_text(const char *path, struct buf *b, struct err *e)
+{
+	struct stat st;
+	auto_fd int fd = sys_open(path, O_RDONLY | O_NONBLOCK, 0);
+
+	if (fd < 0 || sys_fstat(fd, &st) < 0)
+		return err_sys(e, "open %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_USAGE, "%s: not a regular file", path);
+	return file_read_fd(fd, path, b, e);
+}
+
+static bool is_there(const char *path, bool folder)
+{
+	struct stat st;
+
+	return sys_fstatat(AT_FDCWD, path, &st, 0) == 0 && (bool)S_ISDIR(st.st_mode) == folder;
+}
+
+static int by_string(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names in the catalogue, sorted; ends with NULL. */
+static const char **catalogue_names(struct arena *a, size_t *count)
+{
+	const char **v = arena_alloc(a, (NAMES_MAX + 1) * sizeof(*v));
+	DIR *d = opendir(catalogue);
+	const struct dirent *de;
+	size_t n = 0;
+
+	while (d && n < NAMES_MAX && (de = readdir(d))) {
+		const char *path = arena_printf(a, "%s/%s/manifest.json", catalogue, de->d_name);
+
+		if (de->d_name[0] != '.' && is_there(path, false))
+			v[n++] = arena_strdup(a, de->d_name);
+	}
+	if (d)
+		closedir(d);
+	qsort(v, n, sizeof(*v), by_string);
+	*count = n;
+	return v;
+}
+
+static int not_found(const char *app, struct err *e)
+{
+	struct arena a = {0};
+	size_t n;
+	const char **names = catalogue_names(&a, &n), *near = str_nearest(app, names);
+	auto_buf struct buf list = BUF_INIT(1 << 20);
+	bool name = !strchr(app, '/');
+
+	err_set(e, ERR_NOT_FOUND, "no manifest '%s': tried %s, %s/manifest.json%s%s%s%s", app, app,
+		app, name ? ", " : "", name ? catalogue : "", name ? "/" : "",
+		name ? arena_printf(&a, "%s/manifest.json", app) : "");
+	for (size_t i = 0; i < n && list.len < 250; i++)
+		buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
+	if (near)
+		err_hint(e, "did you mean '%s'?", near);
+	else if (n)
+		err_hint(e, "%s/ has %s", catalogue, list.data);
+	else
+		err_hint(e, "run it where the folder %s/ is, or name a file", catalogue);
+	arena_fini(&a);
+	return -1;
+}
+
+/* The path of APP's manifest; to be freed. */
+static char *find(const char *app, struct err *e)
+{
+	char *path;
+
+	if (is_there(app, false))
+		return mem_strdup(app);
+	path = mem_printf("%s%smanifest.json", app, str_ends(app, "/") ? "" : "/");
+	if (is_there(path, false))
+		return path;
+	free(path);
+	path = mem_printf("%s/%s/manifest.json", catalogue, app);
+	if (*app && !strchr(app, '/') && !str_starts(app, ".") && is_there(path, false))
+		return path;
+	free(path);
+	not_found(app, e);
+	return NULL;
+}
+
+int manifest_load(struct manifest *m, const char *app, struct complaints *c, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(TEXT_MAX);
+	auto_free char *path = find(app, e);
+
+	*m = (struct manifest){0};
+	if (!path || read_text(path, &text, e) < 0)
+		return -1;
+	return manifest_parse(m, path, text.data ? text.data : "", text.len, c, e);
+}

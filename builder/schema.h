@@ -1,0 +1,92 @@
+/* Reading a JSON document into structs by static tables: one table per kind of object, one line per
+ * key. The manifest and the lock are read this way.
+ *
+ * A value that is wrong is reported and its field keeps its default, so that reading goes on and
+ * every error is found in one go. */
+#ifndef BUILDER_SCHEMA_H
+#define BUILDER_SCHEMA_H
+
+#include "builder/report.h"
+
+enum { SCHEMA_ITEMS = 10000 }; /* members of one object, elements of one array */
+
+enum value_kind {
+	V_STRING = 1, /* const char * */
+	V_STRINGS,    /* struct strings */
+	V_PAIRS,      /* struct pairs, sorted by name; member -> string */
+	V_WORD,       /* const char *, one of choices */
+	V_ENUM,       /* an enum, one of choices */
+	V_BOOL,       /* bool */
+	V_INTEGER,    /* uint32_t, int, uint64_t or int64_t: min to max */
+	V_MODE,       /* uint32_t from four octal digits */
+	V_SHA256,     /* struct digest from 64 hex digits, not all zero */
+	V_OBJECT,     /* a struct inside this one; at 0: more members of this one */
+	V_OBJECTS,    /* a pointer to an array of structs, and their number */
+};
+
+/* What a string must be. */
+struct rule {
+	bool (*ok)(const char *s);
+	const char *expected;
+	int code;   /* SV_VALUE when 0 */
+	size_t max; /* bytes; 4096 when 0 */
+	const char *const
+		*later; /* prefixes of values that a later version takes; ends with NULL */
+	enum {
+		VARS_REFUSED,
+		VARS_RUNTIME, /* ${runtime:cpus}, ${runtime:gpus}, ${runtime:memMiB} are kept */
+		VARS_TEXT,    /* it is text, "${" means nothing */
+	} vars;
+};
+
+struct choice {
+	const char *name; /* the last one is NULL */
+	int value;
+	bool later; /* part of the language, but not of this version */
+};
+
+struct schema;
+
+struct key {
+	const char *name; /* the last one is NULL */
+	enum value_kind kind;
+	bool required;
+	bool keep;                    /* has a field; else the value is only checked */
+	size_t at;                    /* of the field in the struct */
+	size_t width;                 /* of the field */
+	size_t count;                 /* V_OBJECTS: of the number of elements */
+	size_t present;               /* of a bool to set when the key is there; 0: none */
+	const struct rule *rule;      /* of the string, of each, of the pairs' values */
+	const struct rule *name_rule; /* of the pairs' names */
+	const struct choice *choices;
+	uint64_t min, max; /* V_INTEGER; of arrays and pairs: how many (max 0: SCHEMA_ITEMS) */
+	const struct schema *of;
+};
+
+struct schema {
+	const struct key *keys;
+	const char *const *later; /* keys that a later version takes; ends with NULL; may be NULL */
+	size_t size;              /* V_OBJECTS: of one element */
+	const void *defaults;     /* V_OBJECTS: an element's, or NULL: zero */
+};
+
+struct reader {
+	struct arena *arena; /* strings and arrays are made here */
+	struct report *r;
+	struct buf pointer; /* of the value being read */
+};
+
+/* Read object o into the struct `out`. */
+void schema_read(struct reader *r, const struct schema *s, const json_t *o, void *out);
+
+/* Complain about the value being read, or about its member `key` (not NULL). */
+void reader_fault(struct reader *r, const char *key, struct fault f, const char *fmt, ...)
+	printf_like(4, 5);
+
+/* The first "${" in s that is not one of the runtime variables (keep_runtime), or NULL. */
+const char *schema_bad_variable(const char *s, bool keep_runtime);
+
+#define SCHEMA_FIELD(type, member)                                                                 \
+	.keep = true, .at = offsetof(type, member), .width = sizeof(((type *)0)->member)
+
+#endif
