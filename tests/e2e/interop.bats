@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# Other tools accept the store as it stands.
+
+load helpers
+
+need_tool() { # PROGRAM NAME
+	need_program "$1"
+	need_image "$2"
+}
+
+@test "skopeo inspects the store as an OCI layout" {
+	need_tool skopeo ocr
+	skopeo inspect "oci:$SVRUN_ROOT:ocr" | jq -e --arg d "$(image_digest ocr)" '
+		.Digest == $d and .Architecture == "amd64" and (.Layers | length) > 2'
+	skopeo inspect --config "oci:$SVRUN_ROOT:ocr" | jq -e '.config.Entrypoint == ["/usr/local/bin/ocr"]'
+}
+
+# Podman with a storage of its own. Its crun refuses hybrid cgroups, and a root without
+# CAP_SYS_RESOURCE may not raise limits: so runc, cgroupfs, and the limits that are.
+podman_setup() {
+	mkdir -p "$T/podman"
+	cat >"$T/policy.json" <<<'{"default": [{"type": "insecureAcceptAnything"}]}'
+	STORAGE=(--storage-driver vfs --root "$T/podman/root" --runroot "$T/podman/run")
+	cat >"$T/containers.conf" <<-CONF
+		[containers]
+		default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+		[engine]
+		cgroup_manager = "cgroupfs"
+		events_logger = "file"
+		runtime = "runc"
+	CONF
+	export CONTAINERS_CONF=$T/containers.conf
+}
+
+podman_ok() {
+	unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
+		podman "${STORAGE[@]}" "$@"
+}
+
+copy_to_podman() { # NAME
+	skopeo --policy "$T/policy.json" copy -q "oci:$SVRUN_ROOT:$1" \
+		"containers-storage:[vfs@$T/podman/root+$T/podman/run]localhost/$1:latest"
+}
+
+more_teardown() {
+	[ ! -d "$T/podman" ] || podman "${STORAGE[@]}" system reset -f >/dev/null 2>&1 || true
+}
+
+@test "skopeo copies ocr to containers-storage and podman runs it" {
+	need_tool skopeo ocr
+	need_program podman
+	podman_setup
+	copy_to_podman ocr
+	[ "$(podman "${STORAGE[@]}" image inspect localhost/ocr:latest | jq -r '.[0].Config.User')" = 1000:1000 ]
+	run podman_ok run --rm --network none -i localhost/ocr:latest <"$DATA/ocr.png"
+	expect_status 0
+	expect_in "$output" "Chunks are verified once"
+}
+
+@test "podman runs tiny-llama-chat" {
+	need_tool skopeo tiny-llama-chat
+	need_program podman
+	podman_setup
+	copy_to_podman tiny-llama-chat
+	run podman_ok run --rm --network none localhost/tiny-llama-chat:latest "This software is"
+	expect_status 0
+	expect_in "$output" "This software is "
+}
+
+@test "skopeo copies an image into another OCI layout without changing a byte" {
+	need_tool skopeo ocr
+	podman_setup
+	skopeo --policy "$T/policy.json" copy -q "oci:$SVRUN_ROOT:ocr" "oci:$T/copy:ocr"
+	[ "$(jq -r '.manifests[0].digest' "$T/copy/index.json")" = "$(image_digest ocr)" ]
+	for blob in "$T"/copy/blobs/sha256/*; do
+		cmp "$blob" "$SVRUN_ROOT/blobs/sha256/${blob##*/}"
+	done
+}
+
+@test "umoci unpacks an image" {
+	need_tool umoci ocr
+	# umoci 0.4.7 knows no zstd layers: those of a gzip build then, index layer included by skopeo.
+	podman_setup
+	local source=$SVRUN_ROOT
+	new_store cache
+	"$SVRUN" image build -q --compression gzip "$WORK/apps/ocr"
+	skopeo --policy "$T/policy.json" copy -q --dest-compress-format gzip "oci:$SVRUN_ROOT:ocr" "oci:$T/layout:ocr"
+	umoci --log error unpack --image "$T/layout:ocr" "$T/bundle"
+	chroot "$T/bundle/rootfs" /usr/bin/tesseract --version
+	umoci stat --image "$T/layout:ocr" --json | jq -e '.history | length > 2'
+	export SVRUN_ROOT=$source
+}
