@@ -5,9 +5,9 @@
 
 #include "images/tree.h"
 
-/* Write the image to fd (empty, seekable). The tree is sorted and every chunk has its block. Memory: the
- * whole image once (about 100 bytes an object). uuid and times derive from the tree alone, so the output is deterministic.
- * Errors: UNSUPPORTED (a block beyond 2^32), SYSTEM. */
+/* Write the image to fd (empty, seekable). The tree is sorted and every chunk has its block.
+ * Memory: the whole image once (about 100 bytes an object). uuid and times derive from the tree
+ * alone, so the output is deterministic. Errors: UNSUPPORTED (a block beyond 2^32), SYSTEM. */
 int erofs_write(struct tree *t, uint64_t pool_blocks, int fd, struct err *e) must_check;
 
 #endif
