@@ -183,15 +183,15 @@ static const char *token_start(const char *text, size_t end)
 static void syntax_error(struct report *r, const json_error_t *je)
 {
 	size_t end = je->position > 0 ? (size_t)je->position : 0;
+	struct fault f = {.code = SV_SYNTAX};
 
 	if (end > r->len)
 		end = r->len;
-	if (strstr(je->text, "end of file"))
-		report_add(r, &(struct fault){.code = SV_SYNTAX, .at = r->text + r->len}, "%s",
-			je->text);
+	f.at = strstr(je->text, "end of file") ? r->text + r->len : token_start(r->text, end);
+	if (json_error_code(je) == json_error_null_character)
+		report_add(r, &f, "\\u0000 is not allowed");
 	else
-		report_add(r, &(struct fault){.code = SV_SYNTAX, .at = token_start(r->text, end)},
-			"%s", je->text);
+		report_add(r, &f, "%s", je->text);
 }
 
 int document_parse(struct json_doc *d, const char *name, const void *p, size_t n,

@@ -54,11 +54,15 @@ struct lock {
 /* Read dir/lock.json. NOT_FOUND hints at `svrun image lock`; CORRUPT has file:line:col. Does not check
  * that it belongs to a manifest. */
 int lock_load(struct lock *l, const char *dir, struct err *e) must_check;
+/* The same from text in memory; name is what errors call it. */
+int lock_parse(struct lock *l, const char *name, const void *text, size_t n, struct err *e) must_check;
 /* Is l the lock of m? USAGE with the hint to lock again otherwise: every manifest key that names inputs (apt, node,
  * models, files.from) must agree; others may change without a new lock. */
 int lock_check(const struct lock *l, const struct manifest *m, struct err *e) must_check;
 /* Write dir/lock.json atomically. */
 int lock_save(const struct lock *l, const char *dir, struct err *e) must_check;
+/* The text of lock.json. */
+void lock_text(const struct lock *l, struct buf *b);
 void lock_fini(struct lock *l);
 
 /* Digest of the parts of a manifest that decide the inputs (goes into lock->manifest). */

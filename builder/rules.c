@@ -123,7 +123,7 @@ const struct rule rule_abs_or_root = {.ok = is_abs_or_root,
 	.expected = "an absolute path without . .. // or a final slash",
 	.code = SV_PATH};
 const struct rule rule_rel = {.ok = is_rel,
-	.expected = "a path beside the manifest, without . .. // or a final slash",
+	.expected = "a relative path without . .. // or a final slash",
 	.code = SV_PATH};
 const struct rule rule_target = {.ok = is_line,
 	.expected = "what the link points to",
@@ -354,6 +354,11 @@ const struct rule rule_match = {.ok = is_match,
 
 /* ---- the lock ---- */
 
+static bool is_date(const char *s)
+{
+	return no_control(s); /* a Release file may have none */
+}
+
 static bool is_fingerprint(const char *s)
 {
 	return strlen(s) >= 16 && only(s, UPPER DIGIT, NULL, 64);
@@ -397,6 +402,7 @@ static bool is_digest(const char *s)
 	return digest_parse(&d, s, NULL) == 0;
 }
 
+const struct rule rule_date = {.ok = is_date, .expected = "a date", .max = 64};
 const struct rule rule_fingerprint = {
 	.ok = is_fingerprint, .expected = "a key's fingerprint in capital hex digits"};
 const struct rule rule_npm_name = {.ok = npm_is_name, .expected = "the name of an npm package"};

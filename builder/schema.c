@@ -212,10 +212,12 @@ static void read_pairs(struct reader *r, const struct key *k, const json_t *cv, 
 static const char *choices_text(struct arena *a, const struct choice *c)
 {
 	char text[512] = "";
-	size_t n = 0;
+	size_t n = 0, choices = 0;
 
+	for (size_t i = 0; c[i].name; i++)
+		choices += !c[i].later;
 	for (size_t i = 0; c[i].name; i++) {
-		const char *sep = n == 0 ? "" : ", ";
+		const char *sep = n ? ", " : choices > 1 ? "one of " : "";
 
 		if (!c[i].later && n < sizeof(text))
 			n += (size_t)snprintf(
