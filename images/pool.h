@@ -1,11 +1,13 @@
 /* The pool: every chunk of every image, once, uncompressed and 4 KiB-aligned in one sparse file,
- * ROOT/pool/data. LMDB (ROOT/pool/db) maps digest -> {first block, length}.
+ * ROOT/pool/data. LMDB (ROOT/pool/db) maps digest -> {first block, length}. docs/pool-format.md
+ * has every byte.
  *
  * A chunk is visible to others only after pool_commit(), which syncs the data before it records
- * them. Space is reserved by extents under LMDB's write lock, so several processes may add at the
- * same time; an extent whose owner died is taken back at the next pool_open() for writing.
+ * them. Space is reserved by extents, so several processes may add at the same time; an extent
+ * whose owner died is taken back at the next pool_open() for writing.
  *
- * All functions but pool_open() and pool_close() are thread-safe.
+ * All functions but pool_open() and pool_close() are thread-safe. One process has the pool of one
+ * store open once at a time (LMDB's rule), and not across fork().
  */
 #ifndef IMAGES_POOL_H
 #define IMAGES_POOL_H
@@ -26,27 +28,30 @@ void pool_close(struct pool *p); /* what was not committed is given back */
 
 /* Add len (1 to CHUNK_SIZE) bytes: fills c->digest, length and block. Data that the pool, or this
  * session's uncommitted part, has already are not written again. */
-int pool_put(struct pool *p, const void *data, uint32_t len, struct chunk *c, struct err *e) must_check;
-/* Bytes that would have to be written for `data`: 0 when known. Not needed by most callers. */
+int pool_put(
+	struct pool *p, const void *data, uint32_t len, struct chunk *c, struct err *e) must_check;
 
 /* Sync, then record all that was put since the last commit. */
 int pool_commit(struct pool *p, struct err *e) must_check;
 
-/* Fill c->block from c->digest; c->length must agree with the record (CORRUPT). 1 found, 0 not, -1. */
+/* Fill c->block from c->digest; c->length must agree with the record (CORRUPT). 1 found, 0 not, -1.
+ */
 int pool_find(struct pool *p, struct chunk *c, struct err *e) must_check;
 
 /* Read c->length bytes at c->block into out (no check of the digest). Short file: CORRUPT. */
 int pool_read(struct pool *p, const struct chunk *c, void *out, struct err *e) must_check;
-/* pool_read() into a scratch buffer of CHUNK_SIZE and compare: CORRUPT names the pool's file, the block, the
- * expected and the found digest. */
+/* pool_read() into a scratch buffer of CHUNK_SIZE and compare: CORRUPT names the pool's file, the
+ * block, the expected and the found digest. */
 int pool_check(struct pool *p, const struct chunk *c, void *scratch, struct err *e) must_check;
 /* Write a recorded chunk's bytes again, in place, after their digest was compared with c's. */
 int pool_repair(struct pool *p, const struct chunk *c, const void *data, struct err *e) must_check;
 
 int pool_fd(const struct pool *p); /* the data file, borrowed */
 
-/* Small records beside the chunks: the builder's results, by key. val is a NUL-terminated string. */
-int pool_note_put(struct pool *p, const struct digest *key, const char *val, struct err *e) must_check;
+/* Small records beside the chunks: the builder's results, by key. val is a NUL-terminated string.
+ */
+int pool_note_put(
+	struct pool *p, const struct digest *key, const char *val, struct err *e) must_check;
 /* 1 and a copy to free, 0 when there is none, -1. */
 int pool_note_get(struct pool *p, const struct digest *key, char **val, struct err *e) must_check;
 
