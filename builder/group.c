@@ -38,6 +38,15 @@ static bool matches_origin(const char *pattern, const struct origin *o)
 	return false;
 }
 
+/* A group of the manifest that is called like an implicit one takes its place. */
+static uint32_t slot_named(const struct grouping *g, uint32_t implicit)
+{
+	for (size_t i = 0; g->b->strategy == LAYERS_GROUPS && i < g->b->ngroups; i++)
+		if (str_eq(g->b->groups[i].id, implicit_ids[implicit]))
+			return (uint32_t)i;
+	return (uint32_t)g->first_implicit + implicit;
+}
+
 static uint32_t implicit_slot(const struct grouping *g, const struct origin *o, size_t *model)
 {
 	static const uint32_t of_kind[] = {
@@ -50,8 +59,8 @@ static uint32_t implicit_slot(const struct grouping *g, const struct origin *o, 
 	if (o->kind == ORIGIN_MODEL)
 		return (uint32_t)(g->first_implicit + IMPLICIT_MODELS + (*model)++);
 	if (g->b->strategy == LAYERS_SINGLE)
-		return (uint32_t)g->first_implicit + IMPLICIT_FILES;
-	return (uint32_t)g->first_implicit + of_kind[o->kind];
+		return slot_named(g, IMPLICIT_FILES);
+	return slot_named(g, of_kind[o->kind]);
 }
 
 static int wanted_slot(const struct grouping *g, const struct origin *o)

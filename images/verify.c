@@ -308,7 +308,7 @@ int image_verify(struct image *im, struct store *s, struct image_verify *v, stru
 	if (rc < 0 || !im->has_index)
 		return rc;
 
-	auto_buf struct buf b = {0};
+	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
 
 	if (index_read(s, &im->index, &b, e) < 0)
 		return -1;

@@ -101,6 +101,25 @@ TEST(a_path_pattern_wins_and_hard_links_stay_with_their_object)
 	compose_fini(&c);
 }
 
+TEST(a_group_called_like_an_implicit_one_takes_its_place)
+{
+	const char *min[] = {"path:/opt/app/**"};
+	struct layer_group groups[] = {{"files", {min, 1}}};
+	struct manifest_build b = {
+		.strategy = LAYERS_GROUPS, .max_layers = 24, .groups = groups, .ngroups = 1};
+	struct composed c;
+	struct groups g;
+
+	make(&c);
+	assert_int_equal(group_tree(&g, &c, &b, NULL), 0);
+	assert_string_equal(
+		names(find(&g, "files")), "opt app node_modules minipass index.js server.mjs");
+	for (size_t i = 1; i < g.n; i++)
+		assert_string_not_equal(g.v[i].layer.id, "files");
+	groups_fini(&g);
+	compose_fini(&c);
+}
+
 TEST(the_biggest_sources_get_the_layers_that_the_budget_allows)
 {
 	struct manifest_build b = {.strategy = LAYERS_ORIGIN, .max_layers = 7};
@@ -132,5 +151,6 @@ TEST(too_many_layers_are_refused)
 
 RUN_TESTS(cmocka_unit_test(without_groups_every_kind_of_input_gets_its_layer),
 	cmocka_unit_test(a_path_pattern_wins_and_hard_links_stay_with_their_object),
+	cmocka_unit_test(a_group_called_like_an_implicit_one_takes_its_place),
 	cmocka_unit_test(the_biggest_sources_get_the_layers_that_the_budget_allows),
 	cmocka_unit_test(too_many_layers_are_refused))
