@@ -39,10 +39,12 @@ static void make(struct composed *c)
 
 static const struct group *find(const struct groups *g, const char *id)
 {
+	static const struct group none;
+
 	for (size_t i = 0; i < g->n; i++)
 		if (strcmp(g->v[i].layer.id, id) == 0)
 			return &g->v[i];
-	return NULL;
+	return &none;
 }
 
 /* Names of a group's nodes, in order, joined by spaces. */
@@ -51,7 +53,6 @@ static const char *names(const struct group *g)
 	static char out[4096];
 	size_t n = 0;
 
-	assert_non_null(g);
 	out[0] = '\0';
 	for (size_t i = 0; i < g->n; i++)
 		n += (size_t)snprintf(out + n, sizeof(out) - n, "%s%s", i ? " " : "",
@@ -128,9 +129,9 @@ TEST(the_biggest_sources_get_the_layers_that_the_budget_allows)
 
 	make(&c);
 	assert_int_equal(group_tree(&g, &c, &b, NULL), 0);
-	assert_non_null(find(&g, "pytorch"));
-	assert_null(find(&g, "glibc"));
-	assert_non_null(find(&g, "debs"));
+	assert_true(find(&g, "pytorch")->n > 0);
+	assert_true(find(&g, "glibc")->n == 0);
+	assert_true(find(&g, "debs")->n > 0);
 	groups_fini(&g);
 	compose_fini(&c);
 }
