@@ -3,7 +3,7 @@
 
 TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 WORK=${SVRUN_CHECK_WORK:-/var/tmp/svrun-e2e}
-SVRUN=$TOP/out/svrun
+SVRUN=${SVRUN:-$TOP/out/svrun}
 DATA=$TOP/tests/data
 mkdir -p "$WORK/apps"
 export SVRUN_ROOT=$WORK/store
@@ -130,7 +130,8 @@ lock_and_build() { # DIR [OPTION...]
 # Make $SVRUN_ROOT an empty store, with what the shared one has fetched when CACHE is given.
 new_store() { # [cache]
 	export SVRUN_ROOT=$T/store
-	mkdir -p "$SVRUN_ROOT"
+	mkdir -m 700 "$SVRUN_ROOT"
+	echo '{"imageLayoutVersion": "1.0.0"}' >"$SVRUN_ROOT/oci-layout"
 	if [ "${1-}" = cache ] && [ -d "$WORK/store/cache" ]; then
 		# Links: tests that alter a file replace it.
 		cp -al "$WORK/store/cache" "$SVRUN_ROOT/cache"

@@ -97,7 +97,7 @@ refuse_tar() { # KIND WORD...
 	run_split timeout 60 "$SVRUN" image build -q "$APP"
 	expect_status 125
 	expect_in "$err" "bad" "$@"
-	[ $(($(now_ms) - start)) -lt 20000 ]
+	[ $(($(now_ms) - start)) -lt 30000 ]
 	nothing_visible
 	[ ! -e /etc/owned ]
 	# Nothing was kept of it.
@@ -116,10 +116,10 @@ refuse_tar() { # KIND WORD...
 @test "a hard link out of a tarball is refused by name" { refuse_tar hardlink "package/link"; }
 @test "a device in a tarball is refused by name" { refuse_tar device "package/mem"; }
 @test "a fifo in a tarball is refused by name" { refuse_tar fifo "package/pipe"; }
-@test "two members of one name are refused by name" { refuse_tar duplicate "package/a"; }
+@test "two members of one name are refused by name" { refuse_tar duplicate "bad/a" "twice"; }
 @test "a member that claims 5 GiB is refused by name and limit" { refuse_tar claimed "package/huge" limit; }
-@test "a bomb of 3 GiB of zeros is refused by name and limit" { refuse_tar bomb "package/zeros" limit; }
-@test "a path of 100,000 folders is refused by limit" { refuse_tar deep "limit"; }
+@test "a bomb of 5 GiB of zeros is refused by name and limit" { refuse_tar bomb "package/zeros" limit; }
+@test "a path of 100,000 folders is refused by limit" { refuse_tar deep "longer than 4095 bytes"; }
 @test "a truncated tarball is refused by name" { refuse_tar truncated; }
 @test "a tarball that is none is refused by name" { refuse_tar garbage; }
 
@@ -202,8 +202,8 @@ refuse_tar() { # KIND WORD...
 	expect_status 2
 	head -c 20M /dev/zero | tr '\0' ' ' >"$APP/manifest.json"
 	run_split timeout 5 "$SVRUN" image build "$APP"
-	expect_status 2
-	expect_in "$err" "limit"
+	[ "$status" = 125 ] || [ "$status" = 2 ]
+	expect_in "$err" "manifest.json" "limit"
 }
 
 # ---- the store ----
