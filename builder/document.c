@@ -190,6 +190,8 @@ static void syntax_error(struct report *r, const json_error_t *je)
 	f.at = strstr(je->text, "end of file") ? r->text + r->len : token_start(r->text, end);
 	if (json_error_code(je) == json_error_null_character)
 		report_add(r, &f, "\\u0000 is not allowed");
+	else if (str_starts(je->text, "'}' expected") || str_starts(je->text, "']' expected"))
+		report_add(r, &f, "',' or %s", je->text);
 	else
 		report_add(r, &f, "%s", je->text);
 }

@@ -97,7 +97,7 @@ const struct rule rule_spdx = {.ok = is_spdx, .expected = "an SPDX licence expre
 const struct rule rule_inline = {.max = 1 << 20, .vars = VARS_TEXT};
 const struct rule rule_link = {.ok = is_link, .expected = "an http:// or https:// address"};
 const struct rule rule_territory = {
-	.ok = is_territory, .expected = "two capital letters (ISO 3166, or EU)", .max = 2};
+	.ok = is_territory, .expected = "two capital letters (ISO 3166, or EU)"};
 
 /* ---- paths ---- */
 
@@ -125,10 +125,8 @@ const struct rule rule_abs_or_root = {.ok = is_abs_or_root,
 const struct rule rule_rel = {.ok = is_rel,
 	.expected = "a relative path without . .. // or a final slash",
 	.code = SV_PATH};
-const struct rule rule_target = {.ok = is_line,
-	.expected = "what the link points to",
-	.code = SV_PATH,
-	.max = TREE_PATH_MAX};
+const struct rule rule_target = {
+	.ok = is_line, .expected = "what the link points to", .max = TREE_PATH_MAX};
 
 /* ---- addresses ---- */
 
