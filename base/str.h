@@ -1,21 +1,20 @@
-/* Bounded strings. The unbounded ones of libc are redeclared so that they do not compile. */
+/* Bounded strings. The unbounded ones of libc do not compile where this is included. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 
-#define STR_BANNED __attribute__((deprecated("unbounded: use str_* or snprintf")))
-char *strcpy(char *d, const char *s) STR_BANNED;
-char *strcat(char *d, const char *s) STR_BANNED;
-int sprintf(char *d, const char *fmt, ...) STR_BANNED;
-char *strtok(char *s, const char *sep) STR_BANNED;
-int atoi(const char *s) STR_BANNED;
+/* These write or read without a bound, or hide errors. */
+#undef sprintf
+#undef vsprintf
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol
 
 /* Copy with the NUL; -1 when it does not fit (dst is then truncated but terminated). */
 int str_copy(char *dst, size_t size, const char *src) must_check;
