@@ -131,6 +131,14 @@ struct work {
 	struct arena arena;
 };
 
+static bool is_asked(const struct lock_deb *d)
+{
+	for (size_t i = 0; i < d->why.n; i++)
+		if (str_starts(d->why.v[i], "manifest:"))
+			return true;
+	return false;
+}
+
 static int unpack_deb(struct work *w, const struct job *j, struct err *e)
 {
 	struct arena a = {0};
@@ -147,6 +155,7 @@ static int unpack_deb(struct work *w, const struct job *j, struct err *e)
 			       !str_eq(d->arch, want->arch)))
 		rc = err_set(e, ERR_CORRUPT, "the package calls itself %s %s %s, the lock %s %s %s",
 			d->name, d->version, d->arch, want->name, want->version, want->arch);
+	d->automatic = !is_asked(want);
 	if (rc < 0)
 		err_ctx(e, "package %s", want->name);
 	arena_fini(&a);

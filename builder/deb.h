@@ -16,7 +16,8 @@ struct deb {
 	const char *name, *version, *arch; /* of the control file */
 	const char *multi_arch;            /* "same", "foreign", ...; NULL: none */
 	const char *control;               /* its whole text, one stanza */
-	struct deb_file *files;            /* the other members of control.tar, sorted by name */
+	bool automatic;         /* set by the caller: only there because another package needs it */
+	struct deb_file *files; /* the other members of control.tar, sorted by name */
 	size_t nfiles;
 	struct entries data;
 	struct arena arena;

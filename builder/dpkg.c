@@ -1,0 +1,305 @@
+#include "builder/dpkg.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "builder/alternatives.h"
+#include "builder/configure.h"
+#include "builder/prune.h"
+#include "builder/rootfs.h"
+
+enum { STATUS_MAX = 256 << 20, LIST_MAX = 256 << 20, TRIGGERS_MAX = 4 << 20 };
+
+struct database {
+	struct rootfs r;
+	const struct deb *const *debs;
+	size_t n;
+	bool installed; /* else unpacked */
+};
+
+static const struct owner plain = {.mode = 0644};
+
+static int put_text(struct buf *b, const char *text, struct err *e)
+{
+	return buf_add(b, text, strlen(text), e);
+}
+
+static int put_slice(struct buf *b, struct slice s, struct err *e)
+{
+	return buf_add(b, s.p, s.n, e);
+}
+
+static int write_buf(
+	const struct database *db, const char *path, const struct buf *b, struct err *e)
+{
+	return rootfs_file(&db->r, path, b->data ? b->data : "", b->len, plain, e);
+}
+
+/* ---- info/ ---- */
+
+/* "info/libc6:amd64.list": packages that can be installed for several architectures have theirs in
+ * the name. Source: dpkg, lib/dpkg/db-ctrl-access.c. */
+static char *info_path(const struct deb *d, const char *file)
+{
+	bool same = d->multi_arch && str_eq(d->multi_arch, "same");
+
+	return mem_printf(
+		"var/lib/dpkg/info/%s%s%s.%s", d->name, same ? ":" : "", same ? d->arch : "", file);
+}
+
+/* Did another package that Replaces this one take the path over? It is no longer in the list then.
+ */
+static bool is_lost(const struct database *db, const struct entry *en)
+{
+	const struct node *n = en->a.type == NODE_FILE ? rootfs_at(db->r.tree, en->path) : NULL;
+	const struct attr *a = n ? n->link ? &n->link->a : &n->a : NULL;
+
+	if (!a || a->type == NODE_DIR || n->origin == db->r.origin)
+		return false;
+	return a->type != NODE_FILE || a->nchunks != en->a.nchunks ||
+	       (a->nchunks && !digest_eq(&a->chunks[0].digest, &en->a.chunks[0].digest));
+}
+
+static int write_list(const struct database *db, const struct deb *d, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(LIST_MAX);
+	auto_free char *path = info_path(d, "list");
+
+	for (size_t i = 0; i < d->data.n; i++) {
+		const struct entry *en = &d->data.v[i];
+
+		if (is_lost(db, en))
+			continue;
+		if (strchr(en->path, '\n'))
+			return err_set(e, ERR_CORRUPT, "a file name with a line break in it");
+		if (put_text(&b, en->path[0] ? "/" : "/.", e) < 0 ||
+			put_text(&b, en->path, e) < 0 || put_text(&b, "\n", e) < 0)
+			return -1;
+	}
+	return write_buf(db, path, &b, e);
+}
+
+static int write_info(const struct database *db, const struct deb *d, struct err *e)
+{
+	if (write_list(db, d, e) < 0)
+		return -1;
+	for (size_t i = 0; i < d->nfiles; i++) {
+		const struct deb_file *f = &d->files[i];
+		auto_free char *path = info_path(d, f->name);
+
+		if (str_eq(f->name, "list")) /* dpkg's own */
+			continue;
+		if (rootfs_file(&db->r, path, f->data, f->len, (struct owner){.mode = f->mode}, e) <
+			0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- status ---- */
+
+/* " /etc/x MD5" of every conffile that is there. */
+static int put_conffiles(
+	const struct database *db, const struct deb *d, struct buf *b, struct err *e)
+{
+	const struct deb_file *f = deb_file(d, "conffiles");
+	struct slice text = {.p = f ? f->data : NULL, .n = f ? f->len : 0}, line;
+	bool first = true;
+
+	while (slice_piece(&text, '\n', &line)) {
+		char path[TREE_PATH_MAX + 1], md5[33];
+		const struct node *n;
+
+		if (line.n < 2 || line.n > TREE_PATH_MAX || line.p[0] != '/') /* or a flag */
+			continue;
+		memcpy(path, line.p + 1, line.n - 1);
+		path[line.n - 1] = '\0';
+		n = rootfs_at(db->r.tree, path);
+		if (!n || (n->link ? n->link : n)->a.type != NODE_FILE)
+			continue;
+		if (rootfs_md5(&db->r, n, md5, e) < 0 ||
+			(first && put_text(b, "Conffiles:\n", e) < 0) || put_text(b, " ", e) < 0 ||
+			put_slice(b, line, e) < 0 || put_text(b, " ", e) < 0 ||
+			put_text(b, md5, e) < 0 || put_text(b, "\n", e) < 0)
+			return -1;
+		first = false;
+	}
+	return 0;
+}
+
+/* The control file with its fields as they are, and the two that say that it is installed. */
+static int put_status(const struct database *db, const struct deb *d, struct buf *b, struct err *e)
+{
+	struct slice text = slice_of(d->control), line;
+	bool skip = false;
+
+	if (put_text(b, "Package: ", e) < 0 || put_text(b, d->name, e) < 0 ||
+		put_text(b, "\nStatus: install ok ", e) < 0 ||
+		put_text(b, db->installed ? "installed\n" : "unpacked\n", e) < 0)
+		return -1;
+	while (slice_line(&text, &line)) {
+		bool goes_on = line.n && (line.p[0] == ' ' || line.p[0] == '\t');
+
+		skip = goes_on ? skip : slice_starts(line, "Package:");
+		if (!skip && (put_slice(b, line, e) < 0 || put_text(b, "\n", e) < 0))
+			return -1;
+	}
+	if (put_conffiles(db, d, b, e) < 0)
+		return err_ctx(e, "conffiles of %s", d->name);
+	return put_text(b, "\n", e);
+}
+
+/* ---- triggers ---- */
+
+struct triggers {
+	struct arena arena;
+	struct buf file; /* interest in paths: "PATH PACKAGE" */
+	struct {
+		const char *name; /* interest in a name: triggers/NAME lists packages */
+		struct buf text;
+	} * v;
+	size_t n, cap;
+};
+
+static struct buf *trigger_buf(struct triggers *t, struct slice name)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (slice_eq(name, t->v[i].name))
+			return &t->v[i].text;
+	mem_grow(&t->v, &t->cap, t->n);
+	t->v[t->n].name = arena_strndup(&t->arena, name.p, name.n);
+	t->v[t->n].text = BUF_INIT(TRIGGERS_MAX);
+	return &t->v[t->n++].text;
+}
+
+/* "interest-noawait /usr/share/fonts". Source: deb-triggers(5), dpkg src/trigdeferred.c. */
+static int add_trigger(struct triggers *t, const struct deb *d, struct slice line, struct err *e)
+{
+	bool same = d->multi_arch && str_eq(d->multi_arch, "same");
+	struct slice word, name;
+	struct buf *b;
+
+	if (!slice_piece(&line, ' ', &word) || !slice_starts(word, "interest"))
+		return 0;
+	name = slice_trim(line);
+	if (name.n == 0 || name.n > TREE_NAME_MAX || memchr(name.p, ' ', name.n))
+		return 0;
+	if (name.p[0] != '/' && (memchr(name.p, '/', name.n) || name.p[0] == '.'))
+		return 0;
+	b = name.p[0] == '/' ? &t->file : trigger_buf(t, name);
+	if (name.p[0] == '/' && (put_slice(b, name, e) < 0 || put_text(b, " ", e) < 0))
+		return -1;
+	if (put_text(b, d->name, e) < 0 ||
+		(same && (put_text(b, ":", e) < 0 || put_text(b, d->arch, e) < 0)) ||
+		(slice_eq(word, "interest-noawait") && put_text(b, "/noawait", e) < 0))
+		return -1;
+	return put_text(b, "\n", e);
+}
+
+static int collect_triggers(const struct database *db, struct triggers *t, struct err *e)
+{
+	for (size_t i = 0; i < db->n; i++) {
+		const struct deb_file *f = deb_file(db->debs[i], "triggers");
+		struct slice text = {.p = f ? f->data : NULL, .n = f ? f->len : 0}, line;
+
+		while (slice_piece(&text, '\n', &line))
+			if (add_trigger(t, db->debs[i], line, e) < 0)
+				return err_ctx(e, "triggers of %s", db->debs[i]->name);
+	}
+	return 0;
+}
+
+static int write_triggers(const struct database *db, struct err *e)
+{
+	struct triggers t = {.file = BUF_INIT(TRIGGERS_MAX)};
+	int rc = collect_triggers(db, &t, e);
+
+	if (rc == 0)
+		rc = write_buf(db, "var/lib/dpkg/triggers/File", &t.file, e);
+	if (rc == 0)
+		rc = rootfs_file(&db->r, "var/lib/dpkg/triggers/Unincorp", "", 0, plain, e);
+	for (size_t i = 0; i < t.n; i++) {
+		auto_free char *path = mem_printf("var/lib/dpkg/triggers/%s", t.v[i].name);
+
+		if (rc == 0)
+			rc = write_buf(db, path, &t.v[i].text, e);
+		buf_fini(&t.v[i].text);
+	}
+	free(t.v);
+	buf_fini(&t.file);
+	arena_fini(&t.arena);
+	return rc;
+}
+
+/* ---- apt's own state ---- */
+
+static int write_extended_states(const struct database *db, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(STATUS_MAX);
+	const char *native = "all";
+
+	for (size_t i = 0; i < db->n; i++)
+		if (!str_eq(db->debs[i]->arch, "all"))
+			native = db->debs[i]->arch;
+	for (size_t i = 0; i < db->n; i++) {
+		const struct deb *d = db->debs[i];
+
+		if (d->automatic)
+			buf_printf(&b, "Package: %s\nArchitecture: %s\nAuto-Installed: 1\n\n",
+				d->name, str_eq(d->arch, "all") ? native : d->arch);
+	}
+	return b.len ? write_buf(db, "var/lib/apt/extended_states", &b, e) : 0;
+}
+
+/* ---- the whole ---- */
+
+static int write_database(const struct database *db, struct err *e)
+{
+	static const char *const empty[] = {"available", "diversions", "statoverride"};
+	static const char *const folders[] = {"updates", "parts", "alternatives"};
+	auto_buf struct buf status = BUF_INIT(STATUS_MAX);
+
+	for (size_t i = 0; i < db->n; i++) {
+		if (write_info(db, db->debs[i], e) < 0 ||
+			put_status(db, db->debs[i], &status, e) < 0)
+			return err_ctx(e, "database entry of package %s", db->debs[i]->name);
+	}
+	if (write_buf(db, "var/lib/dpkg/status", &status, e) < 0 ||
+		rootfs_file(&db->r, "var/lib/dpkg/info/format", "1\n", 2, plain, e) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
+		auto_free char *path = mem_printf("var/lib/dpkg/%s", empty[i]);
+
+		if (!rootfs_has(&db->r, path) && rootfs_file(&db->r, path, "", 0, plain, e) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		auto_free char *path = mem_printf("var/lib/dpkg/%s", folders[i]);
+
+		if (rootfs_dir(&db->r, path, (struct owner){.mode = 0755}, e) < 0)
+			return -1;
+	}
+	if (write_triggers(db, e) < 0)
+		return -1;
+	return write_extended_states(db, e);
+}
+
+/* Prune comes before the alternatives: a manual page that is not there is offered by nobody. */
+int dpkg_finish(struct tree *t, const struct manifest_apt *apt, const struct deb *const *debs,
+	size_t n, struct pool *p, int64_t epoch, uint32_t origin, struct err *e)
+{
+	struct database db = {
+		.r = {.tree = t, .pool = p, .epoch = epoch, .origin = origin},
+		.debs = debs,
+		.n = n,
+		.installed = apt->configure == APT_BUILTIN,
+	};
+
+	if (db.installed && configure_builtin(&db.r, debs, n, e) < 0)
+		return err_ctx(e, "built-in configuration");
+	if (prune_tree(&db.r, &apt->prune, e) < 0)
+		return -1;
+	if (db.installed && alternatives_make(&db.r, debs, n, &apt->alternatives, e) < 0)
+		return -1;
+	return write_database(&db, e);
+}
