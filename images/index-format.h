@@ -27,6 +27,15 @@ enum {
 		64 << 10, /* a chunk's frame is at most this much longer than the chunk */
 };
 
+/* A gzip member that carries a piece of the payload: this, XLEN, "SV", the piece's length; the
+ * piece; an empty deflate block, CRC and length of nothing. */
+static const uint8_t gzip_carrier_magic[10] = {0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff};
+enum {
+	GZIP_CARRIER_HEAD = 16,
+	GZIP_CARRIER_TAIL = 10,
+	GZIP_CARRIER_MAX = 65535 - 4, /* XLEN counts the four bytes before the piece too */
+};
+
 #define INDEX_NONE UINT32_MAX /* a layer's number: none */
 
 /* Sections of the body, in order; the header's counts stand in the same order. */

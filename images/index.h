@@ -15,8 +15,8 @@
 
 struct index_place {
 	struct digest layer;     /* of the layer blob that carries it */
-	uint64_t offset, length; /* of the payload within the blob */
-	struct digest digest;    /* sha256 of the payload */
+	uint64_t offset, length; /* of the payload within the blob, its gzip members included */
+	struct digest digest;    /* sha256 of these bytes */
 };
 
 enum { INDEX_BYTES_MAX = 512 << 20 };
@@ -29,10 +29,12 @@ int index_encode(struct tree *t, const struct layer *layers, size_t nlayers, str
 struct tree *index_decode(const void *p, size_t n, struct layer **layers, size_t *nlayers,
 	struct err *e) must_check;
 
-/* Write the tiny layer (an empty tar as one zstd frame, then the payload in a skippable frame) into the
- * store. *l is its description: its diff_id is the same for every image. */
-int index_layer_write(struct store *s, const void *payload, size_t n, struct layer *l,
-	struct index_place *place, struct err *e) must_check;
+/* Write the tiny layer into the store: an empty tar, then the payload where decoders skip it. ZSTD: one
+ * zstd frame and a skippable frame. GZIP, for engines that know no zstd: gzip members that decode to
+ * nothing, the payload in their extra fields. *l is its description: its diff_id is the same for every
+ * image. */
+int index_layer_write(struct store *s, enum codec codec, const void *payload, size_t n,
+	struct layer *l, struct index_place *place, struct err *e) must_check;
 int index_place_format(const struct index_place *p, char out[256]);
 int index_place_parse(struct index_place *p, const char *text, struct err *e) must_check;
 /* Read and check the payload that place names. NOT_FOUND, CORRUPT (expected and found digest). */

@@ -44,9 +44,14 @@ static int put_index(struct store *s, const struct image_plan *plan, struct laye
 	struct index_place *place, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
+	enum codec codec =
+		CODEC_GZIP; /* an engine that reads the layers must be able to read this one */
 
+	for (size_t i = 0; i < plan->nlayers; i++)
+		if (plan->layers[i].codec == CODEC_ZSTD)
+			codec = CODEC_ZSTD;
 	if (index_encode(plan->tree, plan->layers, plan->nlayers, &b, e) < 0 ||
-		index_layer_write(s, b.data, b.len, l, place, e) < 0)
+		index_layer_write(s, codec, b.data, b.len, l, place, e) < 0)
 		return err_ctx(e, "image index");
 	if (!l->id[0])
 		snprintf(l->id, sizeof(l->id), "index");
