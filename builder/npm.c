@@ -96,7 +96,7 @@ int npm_check_bin(const struct pair *bin, struct err *e)
 {
 	char clean[TREE_PATH_MAX + 1];
 
-	if (strchr(bin->name, '/') || tree_check_path(bin->name, e) < 0)
+	if (!bin->name[0] || strchr(bin->name, '/') || tree_check_path(bin->name, e) < 0)
 		return err_set(e, ERR_CORRUPT, "command '%.*s' is no file name", SHOWN, bin->name);
 	if (bin->value[0] == '/' || tree_clean_path(bin->value, clean, e) < 0 || !clean[0])
 		return err_set(e, ERR_CORRUPT, "command %.*s: '%.*s' is no path in its package",
