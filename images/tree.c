@@ -24,6 +24,8 @@ static int check_name(const char *name, size_t n, const char *path, struct err *
 {
 	if (n == 0)
 		return err_set(e, ERR_CORRUPT, "path '%.200s': empty component", path);
+	if (memchr(name, '/', n))
+		return err_set(e, ERR_CORRUPT, "name '%.200s' has a slash", path);
 	if (n > TREE_NAME_MAX)
 		return err_set(e, ERR_CORRUPT, "path '%.200s': a component is longer than %d bytes",
 			path, TREE_NAME_MAX);

@@ -105,7 +105,8 @@ static MAYBE_UNUSED void sample_tree(struct fixture *f)
 	static const uint64_t sizes[] = {0, 1, 100, 4095, 4096, 4097, 65536, CHUNK_SIZE - 1,
 		CHUNK_SIZE, CHUNK_SIZE + 1, 3 * CHUNK_SIZE + 5};
 
-	memset(big, 'b', sizeof(big));
+	for (uint32_t i = 0, x = 1; i < sizeof(big); i++)
+		big[i] = (char)((x = x * 1664525u + 1013904223u) >> 24);
 	memset(target, 't', TREE_PATH_MAX);
 	memset(name, 'n', TREE_NAME_MAX);
 	put_node(f, "", &a);
