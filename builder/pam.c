@@ -82,17 +82,25 @@ static struct slice profile_lines(
 	return lines;
 }
 
+static bool ends(struct slice s, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	return s.n >= n && memcmp(s.p + s.n - n, suffix, n) == 0;
+}
+
 /* "end" in "[success=end default=ignore]" is the number of lines to jump over. */
 static void put_line(struct buf *b, const char *word, struct slice line, size_t jump)
 {
 	const char *end = memmem(line.p, line.n, "=end", 4);
+	const char *space = ends(line, ".so") ? " " : ""; /* as pam-auth-update compares */
 
 	buf_printf(b, "%s\t", word);
 	if (!end)
-		buf_printf(b, "%.*s\n", (int)line.n, line.p);
+		buf_printf(b, "%.*s%s\n", (int)line.n, line.p, space);
 	else
-		buf_printf(b, "%.*s=%zu%.*s\n", (int)(end - line.p), line.p, jump,
-			(int)(line.p + line.n - end - 4), end + 4);
+		buf_printf(b, "%.*s=%zu%.*s%s\n", (int)(end - line.p), line.p, jump,
+			(int)(line.p + line.n - end - 4), end + 4, space);
 }
 
 static void put_block(struct pam *p, struct buf *b, struct buf *state, const struct block *k)
@@ -129,8 +137,6 @@ static int make_file(
 	auto_free char *from = mem_printf("usr/share/pam/common-%s", file);
 	auto_free char *to = mem_printf("etc/pam.d/common-%s", file);
 	auto_free char *seen = mem_printf("var/lib/pam/%s", file);
-	auto_free char *primary = mem_printf("$%s_primary", word);
-	auto_free char *additional = mem_printf("$%s_additional", word);
 	auto_buf struct buf template = BUF_INIT(TEXT_MAX), out = BUF_INIT(OUT_MAX),
 			    state = BUF_INIT(OUT_MAX);
 	bool seen_primary = false, seen_additional = false;
@@ -141,8 +147,10 @@ static int make_file(
 		return rc;
 	text = (struct slice){.p = template.data, .n = template.len};
 	while (slice_line(&text, &line)) {
-		bool first = !seen_primary && slice_eq(line, primary);
-		bool second = !seen_additional && slice_eq(line, additional);
+		/* "$session_nonint_primary" */
+		bool first = !seen_primary && slice_starts(line, "$") && ends(line, "_primary");
+		bool second =
+			!seen_additional && slice_starts(line, "$") && ends(line, "_additional");
 
 		seen_primary |= first;
 		seen_additional |= second;
