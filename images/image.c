@@ -2,27 +2,43 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/mount-image.h"
 
 enum { DOCUMENT_MAX = 8 << 20, LAYERS_MAX = 512 };
 
 #define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
+#define CONFIG_TYPE "application/vnd.oci.image.config.v1+json"
+
+/* What the layers' media types mean. */
+static const struct {
+	const char *type;
+	enum codec codec;
+} layer_types[] = {
+	{"application/vnd.oci.image.layer.v1.tar", CODEC_NONE},
+	{"application/vnd.oci.image.layer.v1.tar+gzip", CODEC_GZIP},
+	{"application/vnd.oci.image.layer.v1.tar+zstd", CODEC_ZSTD},
+	{"application/vnd.docker.image.rootfs.diff.tar", CODEC_NONE},
+	{"application/vnd.docker.image.rootfs.diff.tar.gzip", CODEC_GZIP},
+};
 
 /* ---- loading ---- */
 
 static json_t *load_document(
-	struct store *s, const struct digest *d, const char *what, struct err *e)
+	struct store *s, const struct digest *d, const char *what, uint64_t *size, struct err *e)
 {
 	auto_buf struct buf b = {0};
 	json_t *j;
 
 	if (store_blob_read(s, d, DOCUMENT_MAX, &b, e) < 0)
 		return err_ctx(e, "%s", what), NULL;
+	*size = b.len;
 	j = json_parse(b.data ? b.data : "", b.len, e);
 	if (!j)
 		err_ctx(e, "%s", what);
@@ -59,6 +75,17 @@ static int descriptor(
 		       : -1;
 }
 
+static int layer_codec(struct image_layer *l, struct err *e)
+{
+	for (size_t i = 0; i < sizeof(layer_types) / sizeof(layer_types[0]); i++)
+		if (str_eq(l->media_type, layer_types[i].type)) {
+			l->codec = layer_types[i].codec;
+			return 0;
+		}
+	return err_set(e, ERR_UNSUPPORTED, "mediaType '%.100s' is no layer that svrun reads",
+		l->media_type);
+}
+
 static int load_layers(struct image *im, struct err *e)
 {
 	const json_t *list = json_array_of(im->manifest, "layers", e);
@@ -74,7 +101,8 @@ static int load_layers(struct image *im, struct err *e)
 		struct image_layer *l = &im->layers[i];
 
 		if (descriptor(json_array_get(list, i), &l->digest, &l->size, &l->media_type, e) <
-			0)
+				0 ||
+			layer_codec(l, e) < 0)
 			return err_ctx(e, "/layers/%zu", i);
 	}
 	return 0;
@@ -83,14 +111,20 @@ static int load_layers(struct image *im, struct err *e)
 static int load_config(struct image *im, struct store *s, struct err *e)
 {
 	const json_t *o = json_object_of(im->manifest, "config", e), *rootfs, *ids;
-	uint64_t size;
+	uint64_t size, found;
 	const char *type;
 
 	if (!o || descriptor(o, &im->config_digest, &size, &type, e) < 0)
 		return err_ctx(e, "/config");
-	im->config = load_document(s, &im->config_digest, "image config", e);
+	if (!str_eq(type, CONFIG_TYPE))
+		return err_set(e, ERR_UNSUPPORTED,
+			"/config: mediaType '%.100s' is not that of a container image", type);
+	im->config = load_document(s, &im->config_digest, "image config", &found, e);
 	if (!im->config)
 		return -1;
+	if (found != size)
+		return err_set(e, ERR_CORRUPT,
+			"/config: expected %" PRIu64 " bytes, found %" PRIu64, size, found);
 	rootfs = json_object_of(im->config, "rootfs", e);
 	ids = rootfs ? json_array_of(rootfs, "diff_ids", e) : NULL;
 	if (!ids)
@@ -131,11 +165,7 @@ static int load_index_place(struct image *im, struct err *e)
 
 static int load(struct image *im, struct store *s, struct err *e)
 {
-	auto_fd int fd = store_blob_open(s, &im->manifest_digest, &im->manifest_size, e);
-
-	if (fd < 0)
-		return -1;
-	im->manifest = load_document(s, &im->manifest_digest, "manifest", e);
+	im->manifest = load_document(s, &im->manifest_digest, "manifest", &im->manifest_size, e);
 	if (!im->manifest)
 		return -1;
 	if (check_manifest(im->manifest, e) < 0 || load_layers(im, e) < 0)
@@ -164,85 +194,138 @@ void image_fini(struct image *im)
 
 /* ---- deleting ---- */
 
-/* Blobs of all named images but `gone`, as a JSON object used as a set of hex digests. */
-static json_t *used_blobs(struct store *s, const struct digest *gone, struct err *e)
+/* A set of digests: the members of a JSON object, in hex. */
+static bool has(const json_t *set, const struct digest *d)
+{
+	char hex[DIGEST_HEX + 1];
+
+	return json_object_get(set, digest_hex(d, hex));
+}
+
+static void add(json_t *set, const struct digest *d)
+{
+	char hex[DIGEST_HEX + 1];
+
+	json_object_set_new(set, digest_hex(d, hex), json_true());
+}
+
+static int add_descriptors(json_t *set, const json_t *list, struct err *e)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (list, i, o) {
+		const char *text = json_str(o, "digest", e);
+		struct digest d;
+
+		if (!text || digest_parse(&d, text, e) < 0)
+			return -1;
+		add(set, &d);
+	}
+	return 0;
+}
+
+/* Add a manifest and what it names. Other tools may have put an index into the store: its manifests
+ * and their blobs count as used, too. */
+static int add_blobs(
+	json_t *set, struct store *s, const struct digest *d, unsigned depth, struct err *e)
+{
+	enum { DEPTH_MAX = 4 };
+	uint64_t size;
+	auto_json json_t *m = load_document(s, d, "manifest", &size, e);
+	const json_t *nested = json_object_get(m, "manifests"), *o;
+	size_t i;
+
+	if (!m)
+		return -1;
+	add(set, d);
+	o = json_object_get(m, "config");
+	if (o) {
+		auto_json json_t *one = json_pack("[O]", o);
+
+		if (add_descriptors(set, one, e) < 0)
+			return -1;
+	}
+	if (add_descriptors(set, json_object_get(m, "layers"), e) < 0)
+		return -1;
+	if (depth == DEPTH_MAX)
+		return 0;
+	json_array_foreach (nested, i, o) {
+		const char *text = json_str(o, "digest", e);
+		struct digest n;
+
+		if (!text || digest_parse(&n, text, e) < 0)
+			return -1;
+		/* an index may name platforms that were never copied here */
+		if (store_has(s, &n) && add_blobs(set, s, &n, depth + 1, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Blobs that the manifests of index.json use. NULL when that cannot be told. */
+static json_t *used_blobs(struct store *s, struct err *e)
 {
 	json_t *set = json_object();
-	struct store_name *v;
-	size_t n;
+	auto_free struct digest *v = NULL;
+	char hex[DIGEST_HEX + 1];
+	size_t n = 0;
 
-	if (store_names(s, &v, &n, e) < 0) {
+	if (store_manifests(s, &v, &n, e) < 0) {
 		json_decref(set);
 		return NULL;
 	}
-	for (size_t i = 0; i < n; i++) {
-		char hex[DIGEST_HEX + 1];
-		struct image im;
-
-		if (digest_eq(&v[i].manifest, gone) || image_load(&im, s, &v[i].manifest, NULL) < 0)
-			continue;
-		json_object_set_new(set, digest_hex(&im.manifest_digest, hex), json_true());
-		json_object_set_new(set, digest_hex(&im.config_digest, hex), json_true());
-		for (size_t k = 0; k < im.nlayers; k++)
-			json_object_set_new(
-				set, digest_hex(&im.layers[k].digest, hex), json_true());
-		image_fini(&im);
-	}
-	store_names_free(v, n);
+	for (size_t i = 0; i < n; i++)
+		if (add_blobs(set, s, &v[i], 0, e) < 0) {
+			json_decref(set);
+			err_ctx(e, "keep all blobs, as image %.12s might use them",
+				digest_hex(&v[i], hex));
+			err_hint(e, "remove that image first: svrun image rm sha256:%s", hex);
+			return NULL;
+		}
 	return set;
 }
 
-static int drop_blob(struct store *s, const json_t *used, const struct digest *d, struct err *e)
-{
-	char path[128], hex[DIGEST_HEX + 1];
-
-	if (json_object_get(used, digest_hex(d, hex)))
-		return 0;
-	snprintf(path, sizeof(path), "blobs/sha256/%s", hex);
-	return sys_unlinkat(s->fd, path, 0) < 0 && errno != ENOENT
-		       ? err_sys(e, "remove %s/%s", s->path, path)
-		       : 0;
-}
-
-/* Mounted and held by an instance? */
-int image_in_use(struct store *s, const struct digest *manifest, struct err *e)
+int image_claim(struct store *s, const struct digest *manifest, struct err *e)
 {
 	char path[128], hex[DIGEST_HEX + 1];
 
 	snprintf(path, sizeof(path), "mnt/%s.lock", digest_hex(manifest, hex));
+	if (sys_mkdirat(s->fd, "mnt", 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "create %s/mnt", s->path);
 
-	auto_fd int fd = sys_openat(s->fd, path, O_RDONLY, 0);
+	auto_fd int fd = sys_openat(s->fd, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/%s", s->path, path);
+		return err_sys(e, "open %s/%s", s->path, path);
 	if (sys_flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
+		return steal_fd(&fd);
+	if (errno != EWOULDBLOCK)
+		return err_sys(e, "lock %s/%s", s->path, path);
 	err_set(e, ERR_EXISTS, "image %.12s is in use by a running instance", hex);
 	return err_hint(e, "stop the instance first");
 }
 
 int image_delete(struct store *s, const struct digest *manifest, struct err *e)
 {
-	char path[128], hex[DIGEST_HEX + 1];
-	struct image im;
-	int rc = 0;
-
-	if (image_in_use(s, manifest, e) < 0)
-		return -1;
-
-	auto_json json_t *used = used_blobs(s, manifest, e);
+	auto_fd int lock = store_lock(s, e);
+	auto_json json_t *used = lock < 0 ? NULL : used_blobs(s, e), *mine = json_object();
+	const char *hex;
+	json_t *v;
 
 	if (!used)
 		return -1;
-	if (image_load(&im, s, manifest, NULL) == 0) { /* a damaged one can be removed too */
-		for (size_t i = 0; i < im.nlayers && rc == 0; i++)
-			rc = drop_blob(s, used, &im.layers[i].digest, e);
-		if (rc == 0)
-			rc = drop_blob(s, used, &im.config_digest, e);
-		image_fini(&im);
+	if (has(used, manifest)) /* it has got a name again */
+		return 0;
+	/* of one whose manifest is damaged, only that can go; its other blobs are not known */
+	if (add_blobs(mine, s, manifest, 0, NULL) < 0)
+		add(mine, manifest);
+	json_object_foreach (mine, hex, v) {
+		struct digest d;
+
+		if (digest_from_hex(&d, hex) == 0 && !has(used, &d) &&
+			store_blob_remove(s, &d, e) < 0)
+			return -1;
 	}
-	snprintf(path, sizeof(path), "erofs/%s.img", digest_hex(manifest, hex));
-	if (rc == 0 && sys_unlinkat(s->fd, path, 0) < 0 && errno != ENOENT)
-		rc = err_sys(e, "remove %s/%s", s->path, path);
-	return rc == 0 ? drop_blob(s, used, manifest, e) : -1;
+	return mount_image_remove(s, manifest, e);
 }

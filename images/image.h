@@ -11,6 +11,7 @@ struct image_layer {
 	struct digest digest, diff_id;
 	uint64_t size;
 	const char *media_type; /* borrowed from the manifest document */
+	enum codec codec;       /* that it means */
 };
 
 struct image {
@@ -24,7 +25,8 @@ struct image {
 };
 
 /* Load and check: every digest, media types, counts (at most 512 layers, documents of 8 MiB), that
- * the manifest is no index (CVE-2021-41190), that diff_ids match layers in number. */
+ * the manifest is no index (CVE-2021-41190), that diff_ids match layers in number. Layers are not
+ * looked at. Errors: NOT_FOUND, CORRUPT, UNSUPPORTED (a media type we do not know), SYSTEM. */
 int image_load(
 	struct image *im, struct store *s, const struct digest *manifest, struct err *e) must_check;
 void image_fini(struct image *im);
@@ -45,9 +47,11 @@ int image_publish(struct store *s, const struct image_plan *plan, struct digest 
 	uint64_t *size, struct err *e) must_check;
 
 /* Re-hash everything an image needs: blobs against descriptors, layers' uncompressed tars against
- * DiffIDs, index, every chunk in the pool. With repair, a chunk that is wrong or missing in the
- * pool is decoded from its layer again. Reports the first fault as CORRUPT (file, expected, found);
- * *chunks and *repaired count. */
+ * DiffIDs, index, every chunk in the pool, the metadata image. With repair, a chunk that is wrong
+ * or missing in the pool is decoded from its layer again, a damaged metadata image is made again,
+ * and a layer that is not what its digest says is removed, so that a build writes it again (that
+ * one is still an error). Reports the first fault as CORRUPT (file, expected, found); chunks (each
+ * digest counted once) and repaired are filled. The pool must not be open in this process. */
 struct image_verify {
 	bool repair;
 	size_t chunks, repaired;
@@ -55,11 +59,15 @@ struct image_verify {
 int image_verify(struct image *im, struct store *s, struct image_verify *v, struct progress *pr,
 	struct err *e) must_check;
 
-/* EXISTS when an instance runs the image now; 0 otherwise. */
-int image_in_use(struct store *s, const struct digest *manifest, struct err *e) must_check;
+/* Keep an image from being run: as long as the returned fd is open, mount_open() waits. Taken
+ * before the last name of an image goes, so that either the image goes whole or it stays. Errors:
+ * EXISTS (a running instance uses it), SYSTEM. */
+int image_claim(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
-/* Delete an image's blobs that no other named manifest uses, and its metadata image. The pool's
- * chunks stay until garbage collection. Called after the last name went. */
+/* Delete the blobs of an image that no manifest in index.json uses, and its metadata image; nothing
+ * when the image has got a name again. The pool's chunks stay until garbage collection. Called with
+ * a claim, after the last name went. Errors: CORRUPT (another image's manifest is damaged, so that
+ * it cannot be told which blobs it needs: its name is in the text), SYSTEM. */
 int image_delete(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
 #endif

@@ -13,7 +13,13 @@
 #include "images/mount.h"
 
 #define MAGIC "svrunimg"
-enum { TRAILER = 48, NAME = sizeof("erofs/.img") + DIGEST_HEX, PIECE = 64 << 10 };
+enum {
+	TRAILER = 64,
+	AT_POOL = 16,
+	AT_DIGEST = 32,
+	NAME = sizeof("erofs/.img") + DIGEST_HEX,
+	PIECE = 64 << 10
+};
 
 static const char *image_name(const struct digest *manifest, char out[NAME])
 {
@@ -25,27 +31,32 @@ static const char *image_name(const struct digest *manifest, char out[NAME])
 
 /* ---- the trailer ---- */
 
-static void make_trailer(uint8_t t[TRAILER], uint64_t length, const struct digest *d)
+static void make_trailer(uint8_t t[TRAILER], uint64_t length, const uint8_t pool[POOL_IDENTITY],
+	const struct digest *d)
 {
 	memcpy(t, MAGIC, 8);
 	for (int i = 0; i < 8; i++)
 		t[8 + i] = (uint8_t)(length >> (8 * i));
-	memcpy(t + 16, d->b, DIGEST_SIZE);
+	memcpy(t + AT_POOL, pool, POOL_IDENTITY);
+	memcpy(t + AT_DIGEST, d->b, DIGEST_SIZE);
 }
 
-/* The trailer's digest and the length it speaks of: 1; 0 when the file does not end in a fitting
- * one. */
-static int read_trailer(int fd, uint64_t *length, struct digest *d)
+/* The trailer's digest and the length it speaks of: 1; 0 when the file does not end in one that
+ * fits, and is of this pool; -1. */
+static int read_trailer(struct store *s, int fd, uint64_t *length, struct digest *d, struct err *e)
 {
-	uint8_t t[TRAILER], want[TRAILER];
+	uint8_t t[TRAILER], want[TRAILER], pool[POOL_IDENTITY];
 	struct stat st;
+	int rc = pool_identity(s->fd, pool, e);
 
+	if (rc <= 0)
+		return rc;
 	if (sys_fstat(fd, &st) < 0 || st.st_size < TRAILER ||
 		sys_pread_all(fd, t, sizeof(t), st.st_size - TRAILER) < 0)
 		return 0;
 	*length = (uint64_t)st.st_size - TRAILER;
-	memcpy(d->b, t + 16, DIGEST_SIZE);
-	make_trailer(want, *length, d);
+	memcpy(d->b, t + AT_DIGEST, DIGEST_SIZE);
+	make_trailer(want, *length, pool, d);
 	return memcmp(t, want, sizeof(t)) == 0;
 }
 
@@ -76,7 +87,7 @@ int mount_image_ready(struct store *s, const struct digest *manifest, struct err
 
 	if (fd < 0 && errno != ENOENT)
 		return err_sys(e, "open %s/%s", s->path, name);
-	return fd >= 0 && read_trailer(fd, &length, &d);
+	return fd < 0 ? 0 : read_trailer(s, fd, &length, &d, e);
 }
 
 int mount_image_check(struct store *s, const struct digest *manifest, struct err *e)
@@ -84,13 +95,17 @@ int mount_image_check(struct store *s, const struct digest *manifest, struct err
 	char name[NAME], want[DIGEST_TEXT + 1], got[DIGEST_TEXT + 1];
 	uint64_t length;
 	struct digest expected, found;
+	int rc;
 	auto_fd int fd = sys_openat(s->fd, image_name(manifest, name), O_RDONLY, 0);
 
 	if (fd < 0)
 		return err_sys(e, "open %s/%s", s->path, name);
-	if (!read_trailer(fd, &length, &expected))
-		return err_set(
-			e, ERR_CORRUPT, "%s/%s is cut off or no metadata image", s->path, name);
+	rc = read_trailer(s, fd, &length, &expected, e);
+	if (rc <= 0)
+		return rc < 0 ? -1
+			      : err_set(e, ERR_CORRUPT,
+					"%s/%s is cut off, or no metadata image of this pool",
+					s->path, name);
 	if (hash_file(fd, length, &found) < 0)
 		return err_sys(e, "read %s/%s", s->path, name);
 	if (!digest_eq(&expected, &found))
@@ -110,17 +125,21 @@ int mount_image_remove(struct store *s, const struct digest *manifest, struct er
 
 /* ---- making it ---- */
 
-static int write_image(int fd, struct tree *t, uint64_t pool_blocks, struct err *e)
+static int write_image(struct store *s, int fd, struct tree *t, uint64_t pool_blocks, struct err *e)
 {
-	uint8_t trailer[TRAILER];
+	uint8_t trailer[TRAILER], pool[POOL_IDENTITY];
 	struct digest d;
 	struct stat st;
+	int rc;
 
 	if (erofs_write(t, pool_blocks, fd, e) < 0)
 		return -1;
 	if (sys_fstat(fd, &st) < 0 || hash_file(fd, (uint64_t)st.st_size, &d) < 0)
 		return err_sys(e, "read the metadata image");
-	make_trailer(trailer, (uint64_t)st.st_size, &d);
+	rc = pool_identity(s->fd, pool, e);
+	if (rc <= 0)
+		return rc < 0 ? -1 : err_set(e, ERR_NOT_FOUND, "no pool in %s", s->path);
+	make_trailer(trailer, (uint64_t)st.st_size, pool, &d);
 	if (sys_write_all(fd, trailer, sizeof(trailer)) < 0) {
 		err_sys(e, "write the metadata image");
 		return sys_hint_space(e, fd, sizeof(trailer));
@@ -151,7 +170,7 @@ static int publish_image(
 	if (fd < 0)
 		return -1;
 	/* publishing leaves a file that is there, so one that was cut off must go before */
-	rc = write_image(fd, t, (uint64_t)pool.st_size / POOL_BLOCK, e) < 0 ||
+	rc = write_image(s, fd, t, (uint64_t)pool.st_size / POOL_BLOCK, e) < 0 ||
 			     mount_image_remove(s, manifest, e) < 0 ||
 			     file_publish(dir, fd, tmp, name + sizeof("erofs/") - 1, e) < 0
 		     ? -1
@@ -218,7 +237,7 @@ static int prepare_from_store(struct store *s, const struct digest *manifest, st
 	if (!t) {
 		char hex[DIGEST_HEX + 1];
 
-		if (e && e->kind == ERR_CORRUPT)
+		if (e && (e->kind == ERR_CORRUPT || e->kind == ERR_NOT_FOUND))
 			err_hint(e, "svrun image verify --repair sha256:%s",
 				digest_hex(manifest, hex));
 		return -1;

@@ -154,7 +154,7 @@ int pool_state_get(struct pool_db *db, MDB_txn *t, struct pool_state *s, struct 
 			state_magic);
 		return pool_db_hint(db, e);
 	}
-	memcpy(s->id, p + 8, POOL_ID_SIZE);
+	memcpy(s->id, p + 8, POOL_IDENTITY);
 	s->end = pool_u64_decode(p + 24);
 	s->recorded = pool_u64_decode(p + 32);
 	s->session = pool_u64_decode(p + 40);
@@ -166,7 +166,7 @@ int pool_state_put(struct pool_db *db, MDB_txn *t, const struct pool_state *s, s
 	uint8_t p[STATE_SIZE];
 
 	memcpy(p, state_magic, 8);
-	memcpy(p + 8, s->id, POOL_ID_SIZE);
+	memcpy(p + 8, s->id, POOL_IDENTITY);
 	pool_u64_encode(p + 24, s->end);
 	pool_u64_encode(p + 32, s->recorded);
 	pool_u64_encode(p + 40, s->session);
@@ -217,7 +217,7 @@ static int no_records(const struct pool_db *db, struct err *e)
 	return pool_db_hint(db, e);
 }
 
-static int use_tables(struct pool_db *db, MDB_txn *t, bool write, const uint8_t id[POOL_ID_SIZE],
+static int use_tables(struct pool_db *db, MDB_txn *t, bool write, const uint8_t id[POOL_IDENTITY],
 	bool empty, struct err *e)
 {
 	struct pool_state s = {.end = 1, .recorded = 1}; /* block 0 is the data file's header */
@@ -232,7 +232,7 @@ static int use_tables(struct pool_db *db, MDB_txn *t, bool write, const uint8_t 
 		return err_set(e, ERR_NOT_FOUND, "%s: no records yet", db->name);
 	if (rc == MDB_NOTFOUND) {
 		rc = open_tables(db, t, true);
-		memcpy(s.id, id, POOL_ID_SIZE);
+		memcpy(s.id, id, POOL_IDENTITY);
 		if (rc == 0 && pool_state_put(db, t, &s, e) < 0)
 			return -1;
 	}
@@ -240,7 +240,7 @@ static int use_tables(struct pool_db *db, MDB_txn *t, bool write, const uint8_t 
 		return pool_db_error(db, rc, "open tables", e);
 	if (pool_state_get(db, t, &s, e) < 0)
 		return -1;
-	if (memcmp(s.id, id, POOL_ID_SIZE) == 0)
+	if (memcmp(s.id, id, POOL_IDENTITY) == 0)
 		return 0;
 	err_set(e, ERR_CORRUPT, "%s: the records of another data file than %s/data", db->name,
 		db->dir);
@@ -267,7 +267,7 @@ static int open_env(struct pool_db *db, int pooldir, bool write, bool empty, str
 	return 0;
 }
 
-int pool_db_open(struct pool_db *db, int pooldir, bool write, const uint8_t id[POOL_ID_SIZE],
+int pool_db_open(struct pool_db *db, int pooldir, bool write, const uint8_t id[POOL_IDENTITY],
 	bool empty, struct err *e)
 {
 	char proc[64], dir[PATH_MAX];

@@ -9,8 +9,7 @@
 
 #include "base/digest.h"
 #include "base/err.h"
-
-enum { POOL_ID_SIZE = 16 };
+#include "images/pool.h"
 
 struct pool_db {
 	MDB_env *env;
@@ -21,15 +20,15 @@ struct pool_db {
 
 /* The pool as a whole. */
 struct pool_state {
-	uint8_t id[POOL_ID_SIZE]; /* the same as in pool/data: the two belong together */
-	uint64_t end;             /* first block that was never handed out */
-	uint64_t recorded;        /* blocks that pool/data must have at least */
-	uint64_t session;         /* number of the last session that reserved space */
+	uint8_t id[POOL_IDENTITY]; /* the same as in pool/data: the two belong together */
+	uint64_t end;              /* first block that was never handed out */
+	uint64_t recorded;         /* blocks that pool/data must have at least */
+	uint64_t session;          /* number of the last session that reserved space */
 };
 
 /* pooldir: ROOT/pool. With write, missing records are made, but only when the data file is `empty`.
  * Every page is checked before LMDB trusts it. Errors: NOT_FOUND, CORRUPT, SYSTEM. */
-int pool_db_open(struct pool_db *db, int pooldir, bool write, const uint8_t id[POOL_ID_SIZE],
+int pool_db_open(struct pool_db *db, int pooldir, bool write, const uint8_t id[POOL_IDENTITY],
 	bool empty, struct err *e) must_check;
 void pool_db_close(struct pool_db *db);
 

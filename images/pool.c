@@ -49,7 +49,7 @@ static int make_data(struct pool *p, struct err *e)
 	if (sys_fstatat(p->dir, "data", &st, 0) == 0)
 		return 0;
 	memcpy(header, data_magic, sizeof(data_magic));
-	if (getrandom(header + sizeof(data_magic), POOL_ID_SIZE, 0) != POOL_ID_SIZE)
+	if (getrandom(header + sizeof(data_magic), POOL_IDENTITY, 0) != POOL_IDENTITY)
 		return err_sys(e, "getrandom");
 	fd = file_tmp(p->dir, tmp, 0600, e);
 	if (fd < 0)
@@ -104,7 +104,7 @@ static int check_length(struct pool *p, struct err *e)
 
 static int open_db(struct pool *p, struct err *e)
 {
-	uint8_t header[sizeof(data_magic) + POOL_ID_SIZE];
+	uint8_t header[sizeof(data_magic) + POOL_IDENTITY];
 	struct stat st;
 
 	if (sys_fstat(p->fd, &st) < 0)
@@ -159,6 +159,19 @@ void pool_close(struct pool *p)
 	sys_close_ref(&p->fd);
 	sys_close_ref(&p->dir);
 	free(p);
+}
+
+int pool_identity(int rootfd, uint8_t id[POOL_IDENTITY], struct err *e)
+{
+	uint8_t header[sizeof(data_magic) + POOL_IDENTITY];
+	auto_fd int fd = sys_openat(rootfd, "pool/data", O_RDONLY, 0);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "open pool/data");
+	if (sys_pread_all(fd, header, sizeof(header), 0) < 0)
+		return errno == ENODATA ? 0 : err_sys(e, "read pool/data");
+	memcpy(id, header + sizeof(data_magic), POOL_IDENTITY);
+	return 1;
 }
 
 int pool_fd(const struct pool *p)

@@ -17,7 +17,7 @@
 
 #include "images/tree.h"
 
-enum { POOL_BLOCK = 4096 };
+enum { POOL_BLOCK = 4096, POOL_IDENTITY = 16 };
 
 struct pool;
 
@@ -25,6 +25,10 @@ struct pool;
  * version, LMDB damaged; the hint says what to do), NOT_FOUND, SYSTEM. */
 struct pool *pool_open(int rootfd, bool write, struct err *e) must_check;
 void pool_close(struct pool *p); /* what was not committed is given back */
+
+/* What tells this pool from one that was made anew in its place: block numbers of the one mean
+ * nothing in the other. Reads 32 bytes, not LMDB. 1, 0 when there is no pool, -1. */
+int pool_identity(int rootfd, uint8_t id[POOL_IDENTITY], struct err *e) must_check;
 
 /* Add len (1 to CHUNK_SIZE) bytes: fills c->digest, length and block. Data that the pool, or this
  * session's uncommitted part, has already are not written again. */

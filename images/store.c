@@ -195,7 +195,7 @@ int store_blob_read(
 		return 0;
 	err_set(e, ERR_CORRUPT, "%s/%s: expected %s, found %s", s->path, path, digest_text(d, want),
 		digest_text(&found, got));
-	return err_hint(e, "svrun image verify --repair removes it; then build the image again");
+	return err_hint(e, "svrun image build --no-cache writes it again");
 }
 
 int store_blob_begin(struct store *s, struct blob_writer *w, struct err *e)
@@ -224,24 +224,47 @@ int store_blob_add(struct blob_writer *w, const void *p, size_t n, struct err *e
 	return 0;
 }
 
+/* Has the blob of that name in dirfd the bytes that fd has? 1, 0, -1. */
+static int same_bytes(int dirfd, const char *hex, int fd, uint64_t size, struct err *e)
+{
+	enum { STEP = 1 << 20 };
+	auto_fd int old = sys_openat(dirfd, hex, O_RDONLY | O_NOFOLLOW, 0);
+	auto_free char *a = NULL;
+	struct stat st;
+
+	if (old < 0 && errno == ENOENT)
+		return 0;
+	if (old < 0 || sys_fstat(old, &st) < 0)
+		return err_sys(e, "open blob %s", hex);
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size)
+		return 0;
+	a = mem_alloc(2 * STEP);
+	for (uint64_t at = 0; at < size; at += STEP) {
+		size_t n = size - at < STEP ? (size_t)(size - at) : STEP;
+
+		if (sys_pread_all(fd, a, n, (off_t)at) < 0)
+			return err_sys(e, "read a new blob");
+		/* not all there, or unreadable: what we have is better */
+		if (sys_pread_all(old, a + STEP, n, (off_t)at) < 0 || memcmp(a, a + STEP, n) != 0)
+			return 0;
+	}
+	return 1;
+}
+
 int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e)
 {
 	char hex[DIGEST_HEX + 1];
-	struct stat st;
+	int same;
 
 	*d = hash_digest(&w->hash);
-	digest_hex(d, hex);
-	if (sys_fstatat(w->dirfd, hex, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == w->size) {
-			store_blob_abort(w);
-			return 0;
-		}
-		if (sys_remove_tree(w->dirfd, hex) < 0) /* cut off: this one is better */
-			return err_sys(e, "remove the damaged blob %s", hex);
-	}
-	if (file_publish(w->dirfd, w->fd, w->tmp, hex, e) < 0)
+	same = same_bytes(w->dirfd, digest_hex(d, hex), w->fd, w->size, e);
+	if (same < 0 || (same == 0 && sys_remove_tree(w->dirfd, hex) < 0 &&
+				(err_sys(e, "remove the damaged blob %s", hex), true)))
+		return -1;
+	if (same == 0 && file_publish(w->dirfd, w->fd, w->tmp, hex, e) < 0)
 		return err_ctx(e, "%s/blobs/sha256", w->s->path);
-	w->tmp[0] = '\0';
+	if (same == 0)
+		w->tmp[0] = '\0';
 	store_blob_abort(w);
 	return 0;
 }
@@ -265,6 +288,15 @@ int store_blob_put(struct store *s, const void *p, size_t n, struct digest *d, s
 	rc = store_blob_add(&w, p, n, e) < 0 ? -1 : store_blob_commit(&w, d, e);
 	store_blob_abort(&w);
 	return rc;
+}
+
+int store_blob_remove(struct store *s, const struct digest *d, struct err *e)
+{
+	char path[BLOB_PATH];
+
+	if (sys_unlinkat(s->fd, blob_path(d, path), 0) < 0 && errno != ENOENT)
+		return err_sys(e, "remove %s/%s", s->path, path);
+	return 0;
 }
 
 /* ---- names: index.json ---- */
@@ -361,6 +393,26 @@ void store_names_free(struct store_name *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		free(v[i].name);
 	free(v);
+}
+
+int store_manifests(struct store *s, struct digest **v, size_t *n, struct err *e)
+{
+	auto_json json_t *doc = load_index(s, e);
+	json_t *list = json_object_get(doc, "manifests"), *o;
+	auto_free struct digest *out = NULL;
+	uint64_t size;
+	size_t i;
+
+	if (!doc)
+		return -1;
+	out = mem_array(json_array_size(list), sizeof(*out));
+	json_array_foreach (list, i, o) {
+		if (parse_descriptor(o, &out[i], &size, e) < 0)
+			return err_ctx(e, "%s/index.json: /manifests/%zu", s->path, i);
+	}
+	*n = json_array_size(list);
+	*v = steal_ptr(&out);
+	return 0;
 }
 
 /* Take the descriptor of name out of the list. Returns whether there was one. */

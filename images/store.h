@@ -50,8 +50,9 @@ int store_blob_read(struct store *s, const struct digest *d, size_t max, struct 
 int store_blob_put(
 	struct store *s, const void *p, size_t n, struct digest *d, struct err *e) must_check;
 
-/* A blob written piece by piece, hashed as it passes; not visible before store_blob_commit(). Abort
- * (or exit, or kill -9) leaves nothing with a name. */
+/* A blob written piece by piece, hashed as it passes; not visible before store_blob_commit(), which
+ * keeps a blob that is there already if it has the same bytes, and replaces it if it is damaged.
+ * Abort (or exit, or kill -9) leaves nothing with a name. */
 struct blob_writer {
 	struct store *s;
 	int fd, dirfd;
@@ -63,6 +64,8 @@ int store_blob_begin(struct store *s, struct blob_writer *w, struct err *e) must
 int store_blob_add(struct blob_writer *w, const void *p, size_t n, struct err *e) must_check;
 int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e) must_check;
 void store_blob_abort(struct blob_writer *w); /* fine after commit */
+/* Fine when it is missing. */
+int store_blob_remove(struct store *s, const struct digest *d, struct err *e) must_check;
 
 /* ---- names ---- */
 struct store_name {
@@ -73,6 +76,8 @@ struct store_name {
 /* Sorted by name. Free with store_names_free(). */
 int store_names(struct store *s, struct store_name **v, size_t *n, struct err *e) must_check;
 void store_names_free(struct store_name *v, size_t n);
+/* Digests of all manifests in index.json, named or not (other tools write such); to free(). */
+int store_manifests(struct store *s, struct digest **v, size_t *n, struct err *e) must_check;
 /* Point name at a manifest that is in blobs/ (replacing what it pointed at). NOT_FOUND when a blob
  * that the manifest names is missing: nothing incomplete gets a name. */
 int store_name_set(struct store *s, const char *name, const struct digest *manifest, uint64_t size,

@@ -1,324 +1,265 @@
 /* svrun image verify: everything an image needs, hashed again. */
 #include "images/image.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "base/progress.h"
-#include "base/str.h"
 #include "base/sys.h"
 #include "base/workers.h"
+#include "images/mount-image.h"
 #include "images/mount.h"
+#include "images/verify-layer.h"
 
-enum { STEP = 256 << 10, WINDOW_LOG_MAX = 27 };
-
-/* ---- a layer: blob digest and DiffID in one pass ---- */
-
-struct layer_check {
-	const struct image_layer *l;
-	const char *path;
-	struct hash blob, tar;
-	uint64_t size;
-	unsigned char *in, *out;
-	struct progress *progress;
+enum {
+	BATCH = 64, /* chunks that a thread checks with one buffer */
 };
+static const uint64_t tar_size_max = (uint64_t)1 << 40; /* of a layer that no index speaks of */
 
-static int mismatch(const char *path, const char *what, const struct digest *want,
-	const struct digest *got, struct err *e)
-{
-	char w[DIGEST_TEXT + 1], g[DIGEST_TEXT + 1];
-
-	return err_set(e, ERR_CORRUPT, "%s: %s: expected %s, found %s", path, what,
-		digest_text(want, w), digest_text(got, g));
-}
-
-/* The next piece of the blob, hashed; 0 at its end. */
-static ssize_t next_piece(struct layer_check *c, int fd, struct err *e)
-{
-	ssize_t n = sys_read(fd, c->in, STEP);
-
-	if (n < 0)
-		return err_sys(e, "read %s", c->path);
-	hash_add(&c->blob, c->in, (size_t)n);
-	c->size += (uint64_t)n;
-	progress_add(c->progress, (uint64_t)n);
-	return n;
-}
-
-static int drain_plain(struct layer_check *c, int fd, struct err *e)
-{
-	ssize_t n;
-
-	while ((n = next_piece(c, fd, e)) > 0)
-		hash_add(&c->tar, c->in, (size_t)n);
-	return (int)n;
-}
-
-/* Pass the rest of a blob whose decoder gave up through the hash: its digest tells more. */
-static int drain_rest(struct layer_check *c, int fd)
-{
-	ssize_t n;
-
-	while ((n = next_piece(c, fd, NULL)) > 0)
-		;
-	return -1;
-}
-
-static int drain_zstd(struct layer_check *c, int fd, struct err *e)
-{
-	ZSTD_DCtx *z = ZSTD_createDCtx();
-	size_t left = 0;
-	ssize_t n;
-
-	ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
-	while ((n = next_piece(c, fd, e)) > 0) {
-		ZSTD_inBuffer in = {c->in, (size_t)n, 0};
-
-		while (in.pos < in.size) {
-			ZSTD_outBuffer out = {c->out, STEP, 0};
-
-			left = ZSTD_decompressStream(z, &out, &in);
-			if (ZSTD_isError(left))
-				break;
-			hash_add(&c->tar, c->out, out.pos);
-		}
-		if (ZSTD_isError(left)) {
-			err_set(e, ERR_CORRUPT, "%s: %s", c->path, ZSTD_getErrorName(left));
-			ZSTD_freeDCtx(z);
-			return drain_rest(c, fd);
-		}
-	}
-	ZSTD_freeDCtx(z);
-	if (n == 0 && left != 0)
-		return err_set(e, ERR_CORRUPT, "%s: ends in the middle of a frame", c->path);
-	return (int)n;
-}
-
-static int drain_gzip(struct layer_check *c, int fd, struct err *e)
-{
-	z_stream z = {0};
-	int rc = inflateInit2(&z, 15 + 16); /* gzip only */
-	ssize_t n = -1;
-
-	while (rc >= 0 && (n = next_piece(c, fd, e)) > 0) {
-		z.next_in = c->in;
-		z.avail_in = (unsigned)n;
-		while (z.avail_in > 0 && rc >= 0) {
-			if (rc == Z_STREAM_END)
-				inflateReset(&z); /* the next member */
-			z.next_out = c->out;
-			z.avail_out = STEP;
-			rc = inflate(&z, Z_NO_FLUSH);
-			hash_add(&c->tar, c->out, STEP - z.avail_out);
-		}
-	}
-	inflateEnd(&z);
-	if (rc < 0) {
-		err_set(e, ERR_CORRUPT, "%s: not gzip", c->path);
-		return drain_rest(c, fd);
-	}
-	if (n == 0 && rc != Z_STREAM_END)
-		return err_set(e, ERR_CORRUPT, "%s: ends in the middle of a member", c->path);
-	return (int)n;
-}
-
-static int drain(struct layer_check *c, int fd, struct err *e)
-{
-	if (str_ends(c->l->media_type, "+zstd"))
-		return drain_zstd(c, fd, e);
-	if (str_ends(c->l->media_type, "+gzip") || str_ends(c->l->media_type, ".gzip"))
-		return drain_gzip(c, fd, e);
-	return drain_plain(c, fd, e);
-}
-
-static int check_layer(
-	struct store *s, const struct image_layer *l, struct progress *p, struct err *e)
-{
-	char hex[DIGEST_HEX + 1];
-	auto_free char *path =
-		mem_printf("%s/blobs/sha256/%s", s->path, digest_hex(&l->digest, hex));
-	auto_free unsigned char *buffers = mem_alloc(2 * STEP);
-	struct layer_check c = {
-		.l = l, .path = path, .in = buffers, .out = buffers + STEP, .progress = p};
-	struct digest blob, tar;
-	auto_fd int fd = store_blob_open(s, &l->digest, NULL, e);
-	int rc;
-
-	if (fd < 0)
-		return -1;
-	hash_init(&c.blob, HASH_SHA256);
-	hash_init(&c.tar, HASH_SHA256);
-	rc = drain(&c, fd, e);
-	blob = hash_digest(&c.blob);
-	tar = hash_digest(&c.tar);
-	if (c.size != l->size)
-		return err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %" PRIu64,
-			path, l->size, c.size);
-	if (!digest_eq(&blob, &l->digest))
-		return mismatch(path, "blob", &l->digest, &blob, e);
-	if (rc < 0)
-		return -1;
-	return digest_eq(&tar, &l->diff_id) ? 0 : mismatch(path, "DiffID", &l->diff_id, &tar, e);
-}
-
-struct layers_check {
+struct verify {
 	struct image *im;
 	struct store *s;
-	struct progress *p;
+	bool repair;
+	struct progress *progress;
+	struct tree *tree;
+	struct layer *layers; /* as the index has them */
+	size_t nlayers;
+	struct pool *pool;
+	struct chunk **chunks; /* each digest once */
+	size_t nchunks;
+	atomic_size_t repaired;
 };
 
-static int check_one_layer(void *ctx, size_t i, struct err *e)
-{
-	struct layers_check *c = ctx;
+/* ---- layers ---- */
 
-	return check_layer(c->s, &c->im->layers[i], c->p, e) < 0 ? err_ctx(e, "layer %zu", i) : 0;
+static int verify_layer(void *ctx, size_t i, struct err *e)
+{
+	struct verify *v = ctx;
+	const struct image_layer *l = &v->im->layers[i];
+	uint64_t max = i < v->nlayers ? v->layers[i].tar_size : tar_size_max;
+	bool damaged;
+
+	if (layer_verify(v->s, l, max, v->progress, &damaged, e) == 0)
+		return 0;
+	if (damaged && v->repair && store_blob_remove(v->s, &l->digest, NULL) == 0)
+		err_hint(e, "it was removed: svrun image build makes it again");
+	if (damaged)
+		err_hint(e,
+			"svrun image verify --repair removes it, svrun image build makes it again");
+	return err_ctx(e, "layer %zu", i);
+}
+
+static int verify_layers(struct verify *v, struct err *e)
+{
+	uint64_t total = 0;
+	int rc;
+
+	for (size_t i = 0; i < v->im->nlayers; i++)
+		total += v->im->layers[i].size;
+	progress_begin(v->progress, "layers", total);
+	rc = workers_each(v->im->nlayers, 0, verify_layer, v, e);
+	progress_end(v->progress);
+	return rc;
+}
+
+/* ---- the index ---- */
+
+/* The index must speak of the layers that the manifest has. */
+static int check_index_layers(const struct verify *v, struct err *e)
+{
+	for (size_t i = 0; i < v->nlayers; i++) {
+		const struct layer *a = &v->layers[i];
+		const struct image_layer *b = &v->im->layers[i];
+
+		if (i >= v->im->nlayers || !digest_eq(&a->digest, &b->digest) ||
+			!digest_eq(&a->diff_id, &b->diff_id) || a->size != b->size ||
+			a->codec != b->codec)
+			return err_set(e, ERR_CORRUPT,
+				"layer %zu is another one in the index than in the manifest", i);
+	}
+	return 0;
+}
+
+static int load_index(struct verify *v, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
+
+	if (index_read(v->s, &v->im->index, &b, e) < 0)
+		return -1;
+	v->tree = index_decode(b.data, b.len, &v->layers, &v->nlayers, e);
+	if (v->tree && check_index_layers(v, e) == 0)
+		return 0;
+	v->nlayers = 0;
+	return err_ctx(e, "image index");
 }
 
 /* ---- the pool ---- */
 
-struct chunks_check {
-	struct store *s;
-	struct pool *pool;
-	struct layer *layers;
-	struct chunk **v;
-	size_t n;
-	bool repair;
-	pthread_mutex_t lock;
-	size_t repaired;
-};
-
-/* Decode a chunk from its layer again and put it where the pool has, or will have, it. */
-static int repair_chunk(struct chunks_check *c, struct chunk *x, struct err *e)
+static int by_digest(const void *a, const void *b)
 {
-	const struct layer *l = &c->layers[x->layer];
-	auto_free unsigned char *stored = mem_alloc(x->stored), *data = mem_alloc(x->length);
-	auto_fd int fd = store_blob_open(c->s, &l->digest, NULL, e);
-	struct chunk put;
-	int rc;
+	const struct chunk *const *x = a, *const *y = b;
+
+	return memcmp((*x)->digest.b, (*y)->digest.b, DIGEST_SIZE);
+}
+
+static void list_chunks(struct verify *v)
+{
+	size_t cap = 0, n = 0;
+
+	for (struct node *x = tree_root(v->tree); x; x = tree_next(x))
+		for (uint32_t i = 0; x->a.type == NODE_FILE && i < x->a.nchunks; i++) {
+			mem_grow(&v->chunks, &cap, v->nchunks);
+			v->chunks[v->nchunks++] = &x->a.chunks[i];
+		}
+	if (!v->nchunks)
+		return;
+	qsort(v->chunks, v->nchunks, sizeof(struct chunk *), by_digest);
+	for (size_t i = 1; i < v->nchunks; i++)
+		if (!digest_eq(&v->chunks[n]->digest, &v->chunks[i]->digest))
+			v->chunks[++n] = v->chunks[i];
+	v->nchunks = n + 1;
+}
+
+/* The chunk's data, decoded from its layer. */
+static int decode_chunk(struct verify *v, const struct chunk *c, void *data, struct err *e)
+{
+	const struct layer *l = &v->layers[c->layer];
+	char want[DIGEST_TEXT + 1], got[DIGEST_TEXT + 1];
+	auto_free unsigned char *stored = mem_alloc(c->stored);
+	auto_fd int fd = store_blob_open(v->s, &l->digest, NULL, e);
+	struct digest d;
 
 	if (fd < 0)
 		return -1;
-	if (sys_pread_all(fd, stored, x->stored, (off_t)x->offset) < 0)
-		return err_sys(e, "read a chunk of a layer");
-	if (codec_decode(l->codec, stored, x->stored, data, x->length, e) < 0)
+	if (sys_pread_all(fd, stored, c->stored, (off_t)c->offset) < 0)
+		return err_sys(e, "read layer %d", (int)c->layer);
+	if (codec_decode(l->codec, stored, c->stored, data, c->length, e) < 0)
+		return err_ctx(e, "layer %d", (int)c->layer);
+	d = digest_of(data, c->length);
+	if (digest_eq(&d, &c->digest))
+		return 0;
+	return err_set(e, ERR_CORRUPT, "layer %d: chunk: expected %s, found %s", (int)c->layer,
+		digest_text(&c->digest, want), digest_text(&d, got));
+}
+
+/* found: the pool has a record of it, whose data are wrong; else it has none. */
+static int repair_chunk(struct verify *v, const struct chunk *c, bool found, struct err *e)
+{
+	auto_free void *data = mem_alloc(c->length);
+	struct chunk put = *c;
+
+	if (decode_chunk(v, c, data, e) < 0)
 		return -1;
-	put.digest = digest_of(data, x->length);
-	if (!digest_eq(&put.digest, &x->digest))
-		return mismatch("layer", "chunk", &x->digest, &put.digest, e);
-	rc = x->block >= 0 ? pool_repair(c->pool, x, data, e)
-			   : pool_put(c->pool, data, x->length, &put, e);
-	pthread_mutex_lock(&c->lock);
-	c->repaired++;
-	pthread_mutex_unlock(&c->lock);
-	return rc;
-}
-
-enum { BATCH = 64 };
-
-static int check_chunk(
-	struct chunks_check *c, struct chunk *x, unsigned char *scratch, struct err *e)
-{
-	char hex[DIGEST_HEX + 1];
-	struct err fault = {0};
-	int rc = pool_find(c->pool, x, &fault);
-
-	if (rc == 0)
-		rc = err_set(&fault, ERR_CORRUPT, "pool: chunk %s is missing",
-			digest_hex(&x->digest, hex));
-	else if (rc == 1)
-		rc = pool_check(c->pool, x, scratch, &fault);
-	if (rc < 0 && !c->repair) {
-		if (e)
-			*e = fault;
-		return err_hint(e, "svrun image verify --repair writes it again from its layer");
-	}
-	return rc < 0 ? repair_chunk(c, x, e) : 0;
-}
-
-static int check_batch(void *ctx, size_t i, struct err *e)
-{
-	struct chunks_check *c = ctx;
-	auto_free unsigned char *scratch = mem_alloc(CHUNK_SIZE);
-
-	for (size_t k = i * BATCH; k < c->n && k < (i + 1) * BATCH; k++)
-		if (check_chunk(c, c->v[k], scratch, e) < 0)
-			return -1;
+	if (found ? pool_repair(v->pool, c, data, e) < 0
+		  : pool_put(v->pool, data, c->length, &put, e) < 0)
+		return -1;
+	atomic_fetch_add(&v->repaired, 1);
 	return 0;
 }
 
-static void list_chunks(struct chunks_check *c, struct tree *t)
+static int verify_chunk(struct verify *v, struct chunk *c, void *scratch, struct err *e)
 {
-	size_t cap = 0;
+	char text[DIGEST_TEXT + 1];
+	struct err fault = {0};
+	int found = pool_find(v->pool, c, e);
 
-	for (struct node *n = tree_root(t); n; n = tree_next(n))
-		for (uint32_t i = 0; n->a.type == NODE_FILE && i < n->a.nchunks; i++) {
-			mem_grow(&c->v, &cap, c->n);
-			c->v[c->n++] = &n->a.chunks[i];
-		}
+	if (found < 0)
+		return -1;
+	if (found && pool_check(v->pool, c, scratch, &fault) == 0)
+		return 0;
+	if (v->repair)
+		return repair_chunk(v, c, found, e);
+	if (!found)
+		err_set(&fault, ERR_CORRUPT, "the pool lacks chunk %s",
+			digest_text(&c->digest, text));
+	err_hint(&fault, "svrun image verify --repair writes it again from its layer");
+	if (e)
+		*e = fault;
+	return -1;
 }
 
-static int check_pool(struct image *im, struct store *s, struct image_verify *v, struct tree *t,
-	struct layer *layers, struct err *e)
+static int verify_batch(void *ctx, size_t i, struct err *e)
 {
-	struct chunks_check c = {
-		.s = s, .layers = layers, .repair = v->repair, .lock = PTHREAD_MUTEX_INITIALIZER};
-	char path[128], hex[DIGEST_HEX + 1];
+	struct verify *v = ctx;
+	auto_free void *scratch = mem_alloc(CHUNK_SIZE);
+
+	for (size_t k = i * BATCH; k < v->nchunks && k < (i + 1) * BATCH; k++) {
+		if (verify_chunk(v, v->chunks[k], scratch, e) < 0)
+			return -1;
+		progress_add(v->progress, v->chunks[k]->length);
+	}
+	return 0;
+}
+
+static int verify_pool(struct verify *v, struct err *e)
+{
+	uint64_t total = 0;
 	int rc;
 
-	c.pool = pool_open(s->fd, v->repair, e);
-	if (!c.pool)
+	v->pool = pool_open(v->s->fd, v->repair, e);
+	if (!v->pool) {
+		if (e && e->kind == ERR_NOT_FOUND)
+			err_hint(e, "svrun image verify --repair makes it from the images' layers");
 		return -1;
-	list_chunks(&c, t);
-	rc = workers_each((c.n + BATCH - 1) / BATCH, 0, check_batch, &c, e);
-	if (rc == 0 && v->repair)
-		rc = pool_commit(c.pool, e);
-	pool_close(c.pool);
-	free(c.v);
-	v->chunks += c.n;
-	v->repaired += c.repaired;
-	if (rc == 0 && v->repair && c.repaired) { /* its blocks may have moved */
-		snprintf(path, sizeof(path), "erofs/%s.img", digest_hex(&im->manifest_digest, hex));
-		if (sys_unlinkat(s->fd, path, 0) < 0 && errno != ENOENT)
-			return err_sys(e, "remove %s/%s", s->path, path);
 	}
+	list_chunks(v);
+	for (size_t i = 0; i < v->nchunks; i++)
+		total += v->chunks[i]->length;
+	progress_begin(v->progress, "pool", total);
+	rc = workers_each((v->nchunks + BATCH - 1) / BATCH, 0, verify_batch, v, e);
+	if (rc == 0 && v->repair)
+		rc = pool_commit(v->pool, e);
+	progress_end(v->progress);
+	pool_close(v->pool); /* before mount_prepare() opens it */
 	return rc;
 }
 
-int image_verify(struct image *im, struct store *s, struct image_verify *v, struct progress *pr,
+/* ---- the metadata image ---- */
+
+/* It is only a cache of the index and the pool, so one that is missing is simply made. */
+static int verify_metadata(struct verify *v, struct err *e)
+{
+	const struct digest *d = &v->im->manifest_digest;
+	int ready = mount_image_ready(v->s, d, e);
+
+	if (ready < 0)
+		return -1;
+	if (ready && v->repair && mount_image_check(v->s, d, NULL) < 0) {
+		if (mount_image_remove(v->s, d, e) < 0)
+			return -1;
+		atomic_fetch_add(&v->repaired, 1);
+		ready = 0;
+	}
+	if (ready && mount_image_check(v->s, d, e) < 0)
+		return err_hint(e, "svrun image verify --repair makes it again");
+	return mount_prepare(v->s, d, NULL, e);
+}
+
+int image_verify(struct image *im, struct store *s, struct image_verify *out, struct progress *pr,
 	struct err *e)
 {
-	struct layers_check lc = {im, s, pr};
-	struct layer *layers = NULL;
-	size_t nlayers;
-	uint64_t total = 0;
-	struct tree *t;
+	struct verify v = {.im = im, .s = s, .repair = out->repair, .progress = pr};
+	struct err index = {0};
 	int rc;
 
-	for (size_t i = 0; i < im->nlayers; i++)
-		total += im->layers[i].size;
-	progress_begin(pr, "layers", total);
-	rc = workers_each(im->nlayers, 0, check_one_layer, &lc, e);
-	progress_end(pr);
-	if (rc < 0 || !im->has_index)
-		return rc;
-
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-
-	if (index_read(s, &im->index, &b, e) < 0)
-		return -1;
-	t = index_decode(b.data, b.len, &layers, &nlayers, e);
-	if (!t)
-		return err_ctx(e, "image index");
-	progress_begin(pr, "pool", 0);
-	rc = check_pool(im, s, v, t, layers, e);
-	progress_end(pr);
-	tree_free(t);
-	free(layers);
-	return rc < 0 ? -1 : mount_prepare(s, &im->manifest_digest, NULL, e);
+	/* the index bounds what layers may unpack to; when it is damaged, so is the layer that
+	 * carries it, which says more */
+	if (im->has_index)
+		load_index(&v, &index);
+	rc = verify_layers(&v, e);
+	if (rc == 0 && index.kind != ERR_NONE) {
+		if (e)
+			*e = index;
+		rc = -1;
+	}
+	if (rc == 0 && im->has_index)
+		rc = verify_pool(&v, e) < 0 ? -1 : verify_metadata(&v, e);
+	out->chunks = v.nchunks;
+	out->repaired = v.repaired;
+	tree_free(v.tree);
+	free(v.layers);
+	free(v.chunks);
+	return rc;
 }

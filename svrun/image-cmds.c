@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/sys.h"
 #include "images/image.h"
 #include "images/mount.h"
 #include "svrun/options.h"
@@ -311,63 +312,68 @@ int cmd_image_tag(const struct command *self, int argc, char **argv, struct err 
 	return rc;
 }
 
-static int count_names(struct store *s, const struct digest *d, size_t *count, struct err *e)
+/* The names that ref means: by name that one, else all of the image. */
+static size_t choose_names(
+	struct store_name *v, size_t n, const char *ref, const struct digest *d, bool *chosen)
 {
-	struct store_name *v;
-	size_t n;
+	char canonical[256];
+	size_t count = 0;
 
-	*count = 0;
-	if (store_names(s, &v, &n, e) < 0)
-		return -1;
-	for (size_t i = 0; i < n; i++)
-		*count += digest_eq(&v[i].manifest, d);
-	store_names_free(v, n);
+	if (store_name_parse(ref, canonical, NULL) == 0)
+		for (size_t i = 0; i < n; i++)
+			count += chosen[i] = str_eq(v[i].name, canonical);
+	for (size_t i = 0; count == 0 && i < n; i++)
+		chosen[i] = digest_eq(&v[i].manifest, d);
+	for (size_t i = count = 0; i < n; i++)
+		count += chosen[i];
+	return count;
+}
+
+static int remove_names(
+	struct store *s, const struct store_name *v, size_t n, const bool *chosen, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!chosen[i])
+			continue;
+		if (store_name_remove(s, v[i].name, e) < 0)
+			return -1;
+		printf("untagged %s\n", v[i].name);
+	}
 	return 0;
 }
 
-/* By digest: all names go. By name: that one. The image goes with its last name. */
-static int remove_names(struct store *s, const char *ref, const struct digest *d, struct err *e)
+/* The image goes with its last name, unless it runs: then that name stays, too. */
+static int remove_image(struct store *s, const struct store_name *v, size_t n, const bool *chosen,
+	const struct digest *d, struct err *e)
 {
-	char canonical[256];
-	struct store_name *v;
-	size_t n;
-	int rc = 0;
+	char text[DIGEST_TEXT + 1];
+	auto_fd int claim = image_claim(s, d, e);
 
-	if (store_names(s, &v, &n, e) < 0)
+	if (claim < 0 || remove_names(s, v, n, chosen, e) < 0 || image_delete(s, d, e) < 0)
 		return -1;
-	if (store_name_parse(ref, canonical, NULL) < 0)
-		canonical[0] = '\0';
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(v[i].name, canonical)) {
-			store_names_free(v, n);
-			return store_name_remove(s, canonical, e);
-		}
-	for (size_t i = 0; i < n && rc == 0; i++)
-		if (digest_eq(&v[i].manifest, d))
-			rc = store_name_remove(s, v[i].name, e);
-	store_names_free(v, n);
-	return rc;
+	printf("deleted %s\n", digest_text(d, text));
+	return 0;
 }
 
 static int remove_one(struct store *s, const char *ref, struct err *e)
 {
+	auto_free bool *chosen = NULL;
 	struct digest d;
-	char text[DIGEST_TEXT + 1];
-	size_t left;
+	struct store_name *v;
+	size_t n, all = 0;
+	int rc;
 
-	if (store_resolve(s, ref, &d, e) < 0 || count_names(s, &d, &left, e) < 0)
+	if (store_resolve(s, ref, &d, e) < 0 || store_names(s, &v, &n, e) < 0)
 		return -1;
-	if (left <= 1 && image_in_use(s, &d, e) != 0) /* before the name goes */
-		return -1;
-	if (remove_names(s, ref, &d, e) < 0 || count_names(s, &d, &left, e) < 0)
-		return -1;
-	printf("untagged %s\n", ref);
-	if (left)
-		return 0;
-	if (image_delete(s, &d, e) < 0)
-		return -1;
-	printf("deleted %s\n", digest_text(&d, text));
-	return 0;
+	chosen = mem_array(n, sizeof(*chosen));
+	for (size_t i = 0; i < n; i++)
+		all += digest_eq(&v[i].manifest, &d);
+	if (choose_names(v, n, ref, &d, chosen) < all)
+		rc = remove_names(s, v, n, chosen, e);
+	else
+		rc = remove_image(s, v, n, chosen, &d, e);
+	store_names_free(v, n);
+	return rc;
 }
 
 int cmd_image_rm(const struct command *self, int argc, char **argv, struct err *e)
@@ -380,6 +386,8 @@ int cmd_image_rm(const struct command *self, int argc, char **argv, struct err *
 		return -1;
 	for (int i = n; i < argc && rc == 0; i++)
 		rc = remove_one(&s, argv[i], e);
+	if (rc == 0)
+		rc = mount_sweep(&s, e); /* the folders of what was deleted */
 	store_close(&s);
 	return rc;
 }
