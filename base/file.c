@@ -21,7 +21,7 @@ int file_read_fd(int fd, const char *name, struct buf *b, struct err *e)
 
 			n = sys_read(fd, &c, 1);
 			if (n == 0)
-				return 0;
+				break;
 			return n < 0 ? err_sys(e, "read %s", name)
 				     : err_set(e, ERR_CORRUPT, "%s: longer than the limit of %zu bytes",
 					       name, b->max);
@@ -35,8 +35,7 @@ int file_read_fd(int fd, const char *name, struct buf *b, struct err *e)
 			break;
 		b->len += (size_t)n;
 	}
-	b->data[b->len] = '\0';
-	return 0;
+	return buf_reserve(b, 0, e); /* ends it with a NUL */
 }
 
 int file_read(int dirfd, const char *path, struct buf *b, struct err *e)
