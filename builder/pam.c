@@ -105,6 +105,7 @@ static void put_line(struct buf *b, const char *word, struct slice line, size_t 
 
 static void put_block(struct pam *p, struct buf *b, struct buf *state, const struct block *k)
 {
+	static const char permit[] = "[default=1]\t\t\tpam_permit.so";
 	struct slice *lines = arena_alloc(&p->arena, MODULES_MAX * sizeof(*lines));
 	size_t n = 0;
 
@@ -121,11 +122,11 @@ static void put_block(struct pam *p, struct buf *b, struct buf *state, const str
 		}
 	}
 	if (n == 0 && k->primary) { /* there must be a module that lets the stack go on */
-		lines[n++] = slice_of("[default=1]\t\t\tpam_permit.so");
-		buf_printf(state, "Module: null\n%s\n", lines[0].p);
+		buf_printf(state, "Module: null\n%s\n", permit);
+		buf_printf(b, "%s\t%s\n", k->word, permit);
 	}
-	for (size_t i = 0; i < n;
-		i++) /* over the lines that follow, and the fallback behind a primary block */
+	/* "end" jumps over the lines that follow, and over the fallback behind a primary block */
+	for (size_t i = 0; i < n; i++)
 		put_line(b, k->word, lines[i], n - 1 - i + k->primary);
 }
 
