@@ -1,0 +1,174 @@
+#include "runtime/dev.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/mount.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/fs-mount.h"
+
+static const struct {
+	const char *name;
+	unsigned major, minor;
+} nodes[] = {
+	{"null", 1, 3},
+	{"zero", 1, 5},
+	{"full", 1, 7},
+	{"random", 1, 8},
+	{"urandom", 1, 9},
+	{"tty", 5, 0},
+};
+
+static const struct {
+	const char *name, *target;
+} links[] = {
+	{"fd", "/proc/self/fd"},
+	{"stdin", "/proc/self/fd/0"},
+	{"stdout", "/proc/self/fd/1"},
+	{"stderr", "/proc/self/fd/2"},
+	{"ptmx", "pts/ptmx"},
+};
+
+static int verify(int fd, mode_t type, dev_t dev)
+{
+	struct stat st;
+
+	return sys_fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type &&
+	       (type == S_IFIFO || st.st_rdev == dev);
+}
+
+int dev_null(struct err *e)
+{
+	auto_fd int fd = sys_open("/dev/null", O_PATH | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return err_sys(e, "/dev/null");
+	if (!verify(fd, S_IFCHR, makedev(1, 3)))
+		return err_set(e, ERR_DENIED, "the host's /dev/null is not the null device");
+	return steal_fd(&fd);
+}
+
+/* What is there already, in an image whose /dev has no mount, must be just what we would make. */
+static int make_node(int dir, const char *name, mode_t mode, dev_t dev, struct err *e)
+{
+	if (mknodat(dir, name, mode, dev) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return err_sys(e, "make device %s", name);
+	auto_fd int fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return err_sys(e, "device %s", name);
+	if (!verify(fd, mode & S_IFMT, dev))
+		return err_set(e, ERR_CORRUPT, "/dev/%s in the root is something else", name);
+	return 0;
+}
+
+/* Where a device of the config goes: its folder, opened; *name is the rest. */
+static int device_folder(
+	int root, const char *path, const struct own_mounts *own, const char **name, struct err *e)
+{
+	char dir[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	int mine;
+
+	*name = slash + 1;
+	if (!**name || str_eq(*name, ".") || str_eq(*name, ".."))
+		return err_set(e, ERR_CORRUPT, "device %s: not a file name", path);
+	if (str_copy(dir, sizeof(dir), path) < 0)
+		return err_set(e, ERR_CORRUPT, "device %.64s...: path too long", path);
+	dir[slash - path + (slash == path)] = '\0';
+	auto_fd int fd = mount_point(root, dir, POINT_DIR, true, own, e);
+	if (fd < 0)
+		return err_ctx(e, "device %s", path);
+	mine = own_mounts_has(own, fd, e);
+	if (mine < 0)
+		return -1;
+	if (!mine)
+		return err_set(e, ERR_DENIED, "device %s: its folder is a volume", path);
+	return steal_fd(&fd);
+}
+
+static int make_device(
+	int root, const struct spec_device *d, const struct own_mounts *own, struct err *e)
+{
+	mode_t mode = d->mode.set ? (mode_t)d->mode.v : 0666;
+	const char *name;
+
+	auto_fd int dir = device_folder(root, d->path, own, &name, e);
+	if (dir < 0 || make_node(dir, name, d->type | mode, makedev(d->major, d->minor), e) < 0)
+		return -1;
+	if (fchownat(dir, name, d->uid, d->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(e, "owner of device %s", d->path);
+	return 0;
+}
+
+static bool dev_is_volume(const struct spec *s)
+{
+	for (size_t i = 0; i < s->nmounts; i++)
+		if (str_eq(s->mounts[i].destination, "/dev") &&
+			(!s->mounts[i].type || !str_eq(s->mounts[i].type, "tmpfs")))
+			return true;
+	return false;
+}
+
+int dev_fill(int root, const struct spec *s, const struct own_mounts *own, struct err *e)
+{
+	if (dev_is_volume(s))
+		return 0;
+	auto_fd int dev = mount_point(root, "/dev", POINT_DIR, true, own, e);
+	if (dev < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
+		if (make_node(dev, nodes[i].name, S_IFCHR | 0666,
+			    makedev(nodes[i].major, nodes[i].minor), e) < 0)
+			return -1;
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		if (sys_symlinkat(links[i].target, dev, links[i].name) < 0 && errno != EEXIST)
+			return err_sys(e, "/dev/%s", links[i].name);
+	for (size_t i = 0; i < s->ndevices; i++)
+		if (make_device(root, &s->devices[i], own, e) < 0)
+			return -1;
+	return 0;
+}
+
+/* CVE-2025-52565: the console comes by descriptor from the devpts that was mounted, never by a path
+ * that the container may have changed. */
+static int bind_console(int root, const struct own_mounts *own, int slave, struct err *e)
+{
+	auto_fd int mnt = fs_bind(slave, "", false, e);
+
+	if (mnt < 0)
+		return -1;
+	auto_fd int at = mount_point(root, "/dev/console", POINT_FILE, true, own, e);
+	return at < 0 ? -1 : fs_attach(mnt, at, e);
+}
+
+int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err *e)
+{
+	struct statfs fs;
+	int unlock = 0;
+
+	auto_fd int master = sys_open_in_root(root, "/dev/pts/ptmx", O_RDWR | O_NOCTTY, 0);
+	if (master < 0)
+		return err_sys(e, "terminal: /dev/pts/ptmx");
+	if (fstatfs(master, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC ||
+		!verify(master, S_IFCHR, makedev(5, 2)))
+		return err_set(e, ERR_CORRUPT, "terminal: /dev/pts is not a devpts");
+	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
+		return err_sys(e, "terminal: unlock");
+	auto_fd int other = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (other < 0)
+		return err_sys(e, "terminal: open the other side");
+	if (bind_console(root, own, other, e) < 0)
+		return err_ctx(e, "/dev/console");
+	*slave = steal_fd(&other);
+	return steal_fd(&master);
+}

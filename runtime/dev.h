@@ -1,0 +1,20 @@
+/* The container's /dev: nodes, links and the console. */
+#ifndef RUNTIME_DEV_H
+#define RUNTIME_DEV_H
+
+#include "runtime/mount-point.h"
+#include "runtime/spec.h"
+
+/* The host's null device as an O_PATH descriptor, verified to be character 1:3. */
+int dev_null(struct err *e) must_check;
+
+/* Make the default nodes and links (runtime-spec config-linux.md "Default Devices") and
+ * spec->devices, below root. A volume on /dev is left as it is. umask must be 0. */
+int dev_fill(
+	int root, const struct spec *s, const struct own_mounts *own, struct err *e) must_check;
+
+/* A new terminal of the container's own devpts: the master is returned, *slave receives the other
+ * side, which is also bound on /dev/console. */
+int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err *e) must_check;
+
+#endif

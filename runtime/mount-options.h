@@ -1,0 +1,23 @@
+/* The words of a mount's "options" (runtime-spec config.md "Linux mount options", mount(8)), sorted
+ * into what the kernel takes in different ways. */
+#ifndef RUNTIME_MOUNT_OPTIONS_H
+#define RUNTIME_MOUNT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/fields.h"
+
+struct mount_options {
+	uint64_t set, clear;                   /* MOUNT_ATTR_*, of the mount itself */
+	uint64_t set_all, clear_all;           /* of it and all below it: "rro" */
+	uint64_t propagation, propagation_all; /* MS_PRIVATE ...; 0: as it is */
+	bool bind, bind_all;                   /* "bind", "rbind" */
+	struct strings data; /* the file system's own: "size=64m", "newinstance" */
+};
+
+/* Errors: UNSUPPORTED names the option. data points into `options`; mem owns the array. */
+int mount_options_parse(struct mount_options *o, const struct strings *options, struct arena *mem,
+	struct err *e) must_check;
+
+#endif

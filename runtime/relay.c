@@ -1,0 +1,81 @@
+#include "runtime/relay.h"
+
+#include <errno.h>
+
+#include "base/sys.h"
+
+enum { WRITE_MAX = 4096 }; /* what poll promises to take */
+
+void relay_init(struct relay *r, int own_from, int own_to)
+{
+	r->from = own_from;
+	r->to = own_to;
+	r->start = r->len = 0;
+}
+
+void relay_fini(struct relay *r)
+{
+	sys_close_ref(&r->from);
+	sys_close_ref(&r->to);
+	r->len = 0;
+}
+
+bool relay_done(const struct relay *r)
+{
+	return r->to < 0 || (r->from < 0 && r->len == 0);
+}
+
+void relay_want(const struct relay *r, struct pollfd p[2])
+{
+	p[0] = (struct pollfd){.fd = r->len < RELAY_SIZE ? r->from : -1, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = r->to, .events = r->len ? POLLOUT : 0};
+}
+
+/* The reader is told by the end of its stream, the writer by EPIPE: what either side does about it
+ * is its own business. */
+static void end_if_over(struct relay *r)
+{
+	if (r->to < 0)
+		sys_close_ref(&r->from);
+	if (r->from < 0 && r->len == 0)
+		sys_close_ref(&r->to);
+}
+
+static void fill(struct relay *r)
+{
+	ssize_t n;
+
+	if (r->len == 0)
+		r->start = 0;
+	if (r->start + r->len == RELAY_SIZE)
+		return; /* until the rest is written */
+	n = sys_read(r->from, r->buf + r->start + r->len, RELAY_SIZE - r->start - r->len);
+	if (n > 0)
+		r->len += (size_t)n;
+	else if (n == 0 || errno != EAGAIN) /* EIO: the last user of a terminal closed it */
+		sys_close_ref(&r->from);
+}
+
+static void drain(struct relay *r)
+{
+	ssize_t n = sys_write(r->to, r->buf + r->start, r->len < WRITE_MAX ? r->len : WRITE_MAX);
+
+	if (n >= 0) {
+		r->start += (size_t)n;
+		r->len -= (size_t)n;
+	} else if (errno != EAGAIN) {
+		r->len = 0;
+		sys_close_ref(&r->to);
+	}
+}
+
+void relay_step(struct relay *r, const struct pollfd p[2])
+{
+	if (p[0].fd >= 0 && p[0].revents)
+		fill(r);
+	if (p[1].fd >= 0 && p[1].revents && r->len)
+		drain(r);
+	else if (p[1].fd >= 0 && p[1].revents & (POLLERR | POLLHUP))
+		sys_close_ref(&r->to);
+	end_if_over(r);
+}

@@ -1,0 +1,81 @@
+#include "runtime/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/fs-mount.h"
+#include "runtime/mount-point.h"
+
+#ifndef MNT_DETACH
+#define MNT_DETACH 2
+#endif
+
+int rootfs_open(int bundle, const char *path, struct err *e)
+{
+	auto_fd int fd = sys_openat(bundle, path, O_PATH | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return err_sys(e, "root %s", path);
+	return fs_bind(fd, "", true, e);
+}
+
+int rootfs_attach(int root, struct err *e)
+{
+	/* Slave, not private: what the host unmounts later must not stay alive in here, and binds
+	 * can still choose their propagation. */
+	if (sys_mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return err_sys(e, "make the host's mounts slaves");
+	auto_fd int top = sys_open("/", O_PATH | O_DIRECTORY, 0);
+	if (top < 0)
+		return err_sys(e, "open /");
+	if (fs_attach(root, top, e) < 0)
+		return err_ctx(e, "root");
+	return fs_attr(root, false, 0, 0, MS_PRIVATE, e);
+}
+
+int rootfs_pivot(int root, bool readonly, struct err *e)
+{
+	auto_fd int old = sys_open("/", O_PATH | O_DIRECTORY, 0);
+
+	if (old < 0)
+		return err_sys(e, "open /");
+	if (readonly && fs_attr(root, false, MOUNT_ATTR_RDONLY, 0, 0, e) < 0)
+		return err_ctx(e, "read-only root");
+	/* pivot_root(".", ".") puts the old root on top of the new one, where it is taken away: no
+	 * folder for it is needed in the image. */
+	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+		return err_sys(e, "pivot_root");
+	if (fchdir(old) < 0 || sys_umount2(".", MNT_DETACH) < 0)
+		return err_sys(e, "detach the host's tree");
+	if (chdir("/") < 0)
+		return err_sys(e, "chdir /");
+	return 0;
+}
+
+int rootfs_chdir(const char *cwd, struct err *e)
+{
+	struct own_mounts own = {.n = 0};
+	char now[PATH_MAX];
+
+	auto_fd int root = sys_open("/", O_PATH | O_DIRECTORY, 0);
+	if (root < 0)
+		return err_sys(e, "open /");
+	if (own_mounts_add(&own, root, e) < 0)
+		return -1;
+	auto_fd int fd = mount_point(root, cwd, POINT_DIR, false, &own, e);
+	if (fd < 0)
+		return err_ctx(e, "working directory");
+	if (fchdir(fd) < 0)
+		return err_sys(e, "working directory %s", cwd);
+	if (!getcwd(now, sizeof(now)))
+		return err_sys(e, "working directory %s", cwd);
+	if (now[0] != '/') /* the kernel says "(unreachable)/..." outside */
+		return err_set(e, ERR_DENIED, "working directory %s is outside of the root", cwd);
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* The container's root: attached in the child's own mount namespace, entered by pivot_root. */
+#ifndef RUNTIME_ROOTFS_H
+#define RUNTIME_ROOTFS_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+/* Open a bundle's root.path once, as a detached copy of the tree there; from here on it is used by
+ * descriptor (CVE-2019-18837). Returns an fd. */
+int rootfs_open(int bundle, const char *path, struct err *e) must_check;
+
+/* Cut this mount namespace off from the host's, and attach the detached root. */
+int rootfs_attach(int root, struct err *e) must_check;
+
+/* Make it /, and let go of the host's tree. */
+int rootfs_pivot(int root, bool readonly, struct err *e) must_check;
+
+/* Enter a working directory inside the (pivoted) root, making it when missing, and prove that it is
+ * inside (CVE-2024-21626). */
+int rootfs_chdir(const char *cwd, struct err *e) must_check;
+
+#endif

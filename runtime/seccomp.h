@@ -1,0 +1,61 @@
+/* System call filters: the rules of config.json's linux.seccomp, made into a BPF program by
+ * seccomp-bpf.c. Numbers of system calls come from libseccomp; the program does not, because
+ * libseccomp takes milliseconds for it and cannot express "allow ioctl but for TIOCSTI".
+ *
+ * The first rule that fits decides. Calls with a number above every one that the rules name get
+ * ENOSYS instead of an error as the default action, so that programs fall back as on an old kernel.
+ * Source: runtime-spec config-linux.md "Seccomp"; seccomp(2). */
+#ifndef RUNTIME_SECCOMP_H
+#define RUNTIME_SECCOMP_H
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/fields.h"
+
+enum { SECCOMP_ARGS = 6, SECCOMP_ARCHS_MAX = 8 };
+
+enum seccomp_op { OP_NE, OP_LT, OP_LE, OP_EQ, OP_GE, OP_GT, OP_MASKED_EQ };
+
+struct seccomp_arg {
+	uint32_t index; /* < SECCOMP_ARGS */
+	enum seccomp_op op;
+	uint64_t value, value2; /* MASKED_EQ: (arg & value) == value2 */
+};
+
+struct seccomp_rule {
+	struct strings names;
+	uint32_t action;          /* SECCOMP_RET_*, with its data */
+	struct seccomp_arg *args; /* all must hold */
+	size_t nargs;
+};
+
+struct spec_seccomp {
+	uint32_t default_action;
+	uint32_t archs[SECCOMP_ARCHS_MAX]; /* SCMP_ARCH_* = AUDIT_ARCH_*; the native one is always
+					      in */
+	size_t narchs;
+	unsigned flags; /* SECCOMP_FILTER_FLAG_* */
+	struct seccomp_rule *rules;
+	size_t nrules;
+};
+
+/* Reader of the object /linux/seccomp, for fields.h. */
+int seccomp_read(
+	const struct at *a, void *spec_seccomp, struct arena *mem, struct err *e) must_check;
+
+/* A compiled filter. Names that an architecture lacks are left out of it; a name that no
+ * architecture knows is left out too, as the kernel that has it is newer than the filter. */
+struct seccomp_prog {
+	struct sock_filter *code;
+	size_t n;
+	unsigned flags;
+};
+int seccomp_compile(struct seccomp_prog *p, const struct spec_seccomp *s, struct err *e) must_check;
+void seccomp_prog_fini(struct seccomp_prog *p);
+
+/* Put it on this process: needs no_new_privs or CAP_SYS_ADMIN. */
+int seccomp_install(const struct seccomp_prog *p, struct err *e) must_check;
+
+#endif

@@ -1,0 +1,51 @@
+/* Staying with a container in the foreground: its standard streams, its signals, its end.
+ *
+ * Pipes, sockets and the null device are handed to the container as they are. A terminal, a file or
+ * any other device is not: whoever holds a descriptor can open the thing again through
+ * /proc/self/fd with more rights than the descriptor has (a file given as stdin could be written
+ * to, a terminal given as stdout could be read from). Those are copied through pipes. */
+#ifndef RUNTIME_SUPERVISE_H
+#define RUNTIME_SUPERVISE_H
+
+#include "runtime/container.h"
+#include "runtime/relay.h"
+#include "runtime/tty.h"
+
+struct supervise {
+	int stdio[3]; /* what the container gets: for container_options */
+	int signals;  /* signalfd */
+	int master;   /* of the container's terminal, or -1 */
+	struct relay *relays[3];
+	struct tty tty;
+	bool interactive, terminal;
+	unsigned stop_ms;
+	/* While it runs: */
+	bool ended;
+	int asked, killed_by; /* stop signals so far; the signal that we carried out ourselves */
+	double deadline, last_interrupt;
+};
+
+struct supervise_options {
+	bool interactive;      /* pass our stdin on */
+	bool terminal;         /* the container has its own */
+	unsigned stop_seconds; /* from SIGTERM to SIGKILL */
+};
+
+/* Before container_create(): blocks the signals that will be passed on, prepares the streams. */
+int supervise_init(
+	struct supervise *s, const struct supervise_options *o, struct err *e) must_check;
+/* After container_start(): until the container has ended and its output is written. *status is its
+ * exit status, 128 + signal when one killed it.
+ *
+ * Signals go to the container's first process. What the kernel does not do to the first process of
+ * a pid namespace, dying of a signal that it does not handle, is done here with SIGKILL. SIGTERM is
+ * followed by SIGKILL after the stop time, a second SIGTERM or a third SIGINT within two seconds at
+ * once. */
+int supervise_run(struct supervise *s, struct container *c, int *status, struct err *e) must_check;
+void supervise_fini(struct supervise *s);
+
+/* Are 0-2 open? Closed ones become /dev/null: else the next file opened would be a standard stream.
+ */
+int supervise_streams_open(struct err *e) must_check;
+
+#endif

@@ -1,0 +1,79 @@
+#include "runtime/sync.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+union control {
+	char buf[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+int sync_send(int sock, const struct sync_msg *m, int fd, struct err *e)
+{
+	struct sync_msg copy = *m;
+	struct iovec iov = {&copy, sizeof(copy)};
+	union control c = {.buf = {0}};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (fd >= 0) {
+		struct cmsghdr *head;
+
+		h.msg_control = &c;
+		h.msg_controllen = sizeof(c.buf);
+		head = CMSG_FIRSTHDR(&h);
+		*head = (struct cmsghdr){
+			CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+	}
+	do
+		n = sendmsg(sock, &h, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? err_sys(e, "send to the other process") : 0;
+}
+
+static int take_fd(struct msghdr *h)
+{
+	struct cmsghdr *head = CMSG_FIRSTHDR(h);
+	int fd = -1;
+
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+		head->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	return fd;
+}
+
+int sync_recv(int sock, struct sync_msg *m, int *fd, struct err *e)
+{
+	struct iovec iov = {m, sizeof(*m)};
+	union control c;
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c};
+	auto_fd int passed = -1;
+	ssize_t n;
+
+	h.msg_controllen = sizeof(c.buf);
+	do
+		n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (fd)
+		*fd = -1;
+	if (n < 0 && errno != ECONNRESET)
+		return err_sys(e, "receive from the other process");
+	if (n <= 0) {
+		*m = (struct sync_msg){.kind = SYNC_END};
+		return 0;
+	}
+	passed = take_fd(&h);
+	/* One size only: nothing in a message says how long it is (CVE-2021-43784). */
+	if ((size_t)n != sizeof(*m) || h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return err_set(e, ERR_CORRUPT, "a message of %zd bytes between processes", n);
+	m->err.text[sizeof(m->err.text) - 1] = '\0';
+	m->err.hint[sizeof(m->err.hint) - 1] = '\0';
+	if (fd)
+		*fd = steal_fd(&passed);
+	return 0;
+}

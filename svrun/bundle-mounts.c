@@ -1,0 +1,199 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "svrun/bundle.h"
+
+enum { HOST_FILE_MAX = 1 << 20 };
+
+static const struct {
+	const char *destination, *type, *options;
+} defaults[] = {
+	{"/proc", "proc", "nosuid,noexec,nodev"},
+	{"/dev", "tmpfs", "nosuid,noexec,strictatime,mode=755,size=65536k"},
+	{"/dev/pts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5"},
+	{"/dev/shm", "tmpfs", "nosuid,noexec,nodev,mode=1777"},
+	{"/dev/mqueue", "mqueue", "nosuid,noexec,nodev"},
+	{"/sys", "sysfs", "nosuid,noexec,nodev,ro"},
+	{"/sys/fs/cgroup", "cgroup", "nosuid,noexec,nodev,ro"},
+};
+
+static json_t *options_of(const char *words)
+{
+	json_t *list = json_array();
+
+	for (const char *p = words; *p;) {
+		size_t n = strcspn(p, ",");
+
+		if (n)
+			json_array_append_new(list, json_stringn_nocheck(p, n));
+		p += n + (p[n] == ',');
+	}
+	return list;
+}
+
+static json_t *add(json_t *mounts, const char *destination, const char *type, const char *source,
+	const char *options)
+{
+	json_t *list = options_of(options), *m = json_object();
+
+	json_object_set_new(m, "destination", json_string_nocheck(destination));
+	json_object_set_new(m, "type", json_string(type));
+	json_object_set_new(m, "source", json_string_nocheck(source));
+	json_object_set_new(m, "options", list);
+	json_array_append_new(mounts, m);
+	return list;
+}
+
+static void add_defaults(const struct run_options *o, json_t *mounts)
+{
+	char size[40];
+
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		json_t *list = add(mounts, defaults[i].destination, defaults[i].type,
+			defaults[i].type, defaults[i].options);
+
+		if (o->shm_bytes && str_eq(defaults[i].destination, "/dev/shm")) {
+			snprintf(size, sizeof(size), "size=%" PRIu64, o->shm_bytes);
+			json_array_append_new(list, json_string(size));
+		}
+	}
+}
+
+/* ---- small files: an image has none that fit this start ---- */
+
+static int add_file(const struct bundle_request *r, json_t *mounts, const char *name,
+	const char *destination, const char *text, size_t n, struct err *e)
+{
+	if (instance_write(r->instance, name, text, n, e) < 0)
+		return -1;
+	add(mounts, destination, "bind", name, "bind,rprivate,nosuid,nodev,noexec");
+	return 0;
+}
+
+/* With the host's network its names count: copies, so that nothing of the host is mounted. */
+static int copy_host_file(const struct bundle_request *r, json_t *mounts, const char *name,
+	const char *path, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(HOST_FILE_MAX);
+
+	if (access(path, F_OK) < 0)
+		return 0;
+	if (file_read(AT_FDCWD, path, &b, e) < 0)
+		return -1;
+	return add_file(r, mounts, name, path, b.len ? b.data : "", b.len, e);
+}
+
+static int add_files(const struct bundle_request *r, json_t *mounts, struct err *e)
+{
+	const char *hostname = r->o->hostname ? r->o->hostname : r->instance->id;
+	char text[256];
+	int n;
+
+	if (r->o->network && str_eq(r->o->network, "host")) {
+		if (copy_host_file(r, mounts, "hosts", "/etc/hosts", e) < 0)
+			return -1;
+		return copy_host_file(r, mounts, "resolv.conf", "/etc/resolv.conf", e);
+	}
+	n = snprintf(text, sizeof(text), "127.0.0.1\tlocalhost %s\n::1\tlocalhost\n", hostname);
+	return add_file(r, mounts, "hosts", "/etc/hosts", text, (size_t)n, e);
+}
+
+/* ---- volumes and tmpfs ---- */
+
+static int bad_volume(const char *v, struct err *e)
+{
+	err_set(e, ERR_USAGE, "--volume '%.200s'", v);
+	return err_hint(
+		e, "expected SOURCE:DESTINATION[:ro], both paths, the destination absolute");
+}
+
+/* Destinations go into config.json, which is UTF-8. */
+static int check_destination(const char *option, const char *d, struct err *e)
+{
+	if (*d != '/' || !str_utf8(d, strlen(d)))
+		return err_set(e, ERR_USAGE, "%s: '%.200s' is not an absolute path", option, d);
+	return 0;
+}
+
+static int add_volume(json_t *mounts, const char *text, struct err *e)
+{
+	char source[PATH_MAX];
+	auto_free char *copy = mem_strdup(text);
+	char *destination = strchr(copy, ':'), *mode;
+
+	if (!destination || destination == copy)
+		return bad_volume(text, e);
+	*destination++ = '\0';
+	mode = strchr(destination, ':');
+	if (mode)
+		*mode++ = '\0';
+	if (mode && !str_eq(mode, "ro") && !str_eq(mode, "rw"))
+		return bad_volume(text, e);
+	if (!strchr(copy, '/') && !str_eq(copy, ".")) {
+		err_set(e, ERR_USAGE, "--volume '%.200s': '%.80s' is not a path", text, copy);
+		return err_hint(e, "for a folder here write ./%.80s", copy);
+	}
+	if (check_destination("--volume", destination, e) < 0)
+		return -1;
+	if (!realpath(copy, source)) {
+		err_sys(e, "--volume: %s", copy);
+		return err_hint(e, "the source must exist");
+	}
+	if (!str_utf8(source, strlen(source)))
+		return err_set(e, ERR_USAGE, "--volume: %s is not UTF-8", source);
+	add(mounts, destination, "bind", source,
+		mode && str_eq(mode, "ro") ? "rbind,rprivate,rro" : "rbind,rprivate");
+	return 0;
+}
+
+static int add_tmpfs(json_t *mounts, const char *text, struct err *e)
+{
+	auto_free char *copy = mem_strdup(text);
+	char *options = strchr(copy, ':');
+	auto_free char *all = NULL;
+
+	if (options)
+		*options++ = '\0';
+	if (check_destination("--tmpfs", copy, e) < 0)
+		return -1;
+	if (options && !str_utf8(options, strlen(options)))
+		return err_set(e, ERR_USAGE, "--tmpfs '%.200s': options are not UTF-8", text);
+	all = mem_printf(
+		"nosuid,nodev,noexec,mode=1777%s%s", options ? "," : "", options ? options : "");
+	add(mounts, copy, "tmpfs", "tmpfs", all);
+	return 0;
+}
+
+static int fill(const struct bundle_request *r, json_t *mounts, struct err *e)
+{
+	const struct run_options *o = r->o;
+
+	add_defaults(o, mounts);
+	if (add_files(r, mounts, e) < 0)
+		return -1;
+	for (size_t i = 0; i < o->tmpfs.n; i++)
+		if (add_tmpfs(mounts, o->tmpfs.v[i], e) < 0)
+			return -1;
+	for (size_t i = 0; i < o->volumes.n; i++)
+		if (add_volume(mounts, o->volumes.v[i], e) < 0)
+			return -1;
+	return 0;
+}
+
+json_t *bundle_mounts(const struct bundle_request *r, struct err *e)
+{
+	json_t *mounts = json_array();
+
+	if (fill(r, mounts, e) == 0)
+		return mounts;
+	json_decref(mounts);
+	return NULL;
+}

@@ -1,0 +1,129 @@
+#include "svrun/bundle.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "runtime/cgroup.h"
+#include "runtime/seccomp-profile.h"
+
+enum { CPU_PERIOD_US = 100000 };
+
+/* Docker's list and what shows kernel addresses; folders become empty, files the null device. */
+static const char *const masked[] = {
+	"/proc/acpi",
+	"/proc/asound",
+	"/proc/interrupts",
+	"/proc/kallsyms",
+	"/proc/kcore",
+	"/proc/keys",
+	"/proc/latency_stats",
+	"/proc/sched_debug",
+	"/proc/scsi",
+	"/proc/timer_list",
+	"/proc/timer_stats",
+	"/sys/devices/virtual/powercap",
+	"/sys/firmware",
+};
+
+static const char *const read_only[] = {
+	"/proc/bus",
+	"/proc/fs",
+	"/proc/irq",
+	"/proc/sys",
+	"/proc/sysrq-trigger",
+};
+
+static json_t *strings(const char *const *v, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, json_string(v[i]));
+	return list;
+}
+
+/* How hot each core is tells what neighbours compute; where the processor says it at all. */
+static json_t *make_masked(void)
+{
+	json_t *list = strings(masked, sizeof(masked) / sizeof(masked[0]));
+	char path[96];
+
+	for (int cpu = 0; cpu < 4096; cpu++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/thermal_throttle", cpu);
+		if (access(path, F_OK) < 0)
+			break;
+		json_array_append_new(list, json_string(path));
+	}
+	return list;
+}
+
+static json_t *make_namespaces(const struct run_options *o)
+{
+	static const char *const kinds[] = {"mount", "pid", "ipc", "uts", "cgroup", "network"};
+	size_t n = sizeof(kinds) / sizeof(kinds[0]);
+	json_t *list = json_array();
+
+	if (o->network && str_eq(o->network, "host"))
+		n--;
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, json_pack("{s:s}", "type", kinds[i]));
+	return list;
+}
+
+static json_t *make_resources(const struct run_options *o)
+{
+	json_t *r = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", 0, "access", "rwm");
+
+	if (o->memory_bytes) {
+		json_t *m = json_pack("{s:I}", "limit", (json_int_t)o->memory_bytes);
+
+		/* Memory and swap together: what is asked for is a limit of memory, not a licence
+		 * to swap as much again. */
+		if (cgroup_has_swap())
+			json_object_set_new(m, "swap", json_integer((json_int_t)o->memory_bytes));
+		json_object_set_new(r, "memory", m);
+	}
+	if (o->cores > 0)
+		json_object_set_new(r, "cpu",
+			json_pack("{s:i, s:I}", "period", CPU_PERIOD_US, "quota",
+				(json_int_t)(o->cores * CPU_PERIOD_US + 0.5)));
+	if (o->pids_max)
+		json_object_set_new(
+			r, "pids", json_pack("{s:I}", "limit", (json_int_t)o->pids_max));
+	return r;
+}
+
+static json_t *make_linux(const struct bundle_request *r, uint64_t caps)
+{
+	char cgroup[INSTANCE_ID_MAX + 16];
+
+	instance_cgroup(r->instance, cgroup, sizeof(cgroup));
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "namespaces", make_namespaces(r->o),
+		"cgroupsPath", cgroup, "resources", make_resources(r->o), "seccomp",
+		seccomp_profile(caps), "maskedPaths", make_masked(), "readonlyPaths",
+		strings(read_only, sizeof(read_only) / sizeof(read_only[0])));
+}
+
+json_t *bundle_make(const struct bundle_request *r, struct err *e)
+{
+	const struct run_options *o = r->o;
+	json_t *process, *mounts;
+	uint64_t caps;
+
+	if (bundle_caps(o, &caps, e) < 0)
+		return NULL;
+	process = bundle_process(r, e);
+	if (!process)
+		return NULL;
+	mounts = bundle_mounts(r, e);
+	if (!mounts) {
+		json_decref(process);
+		return NULL;
+	}
+	return json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:s, s:s, s:s}}", "ociVersion",
+		"1.2.0", "process", process, "root", "path", "rootfs", "readonly", o->read_only,
+		"hostname", o->hostname ? o->hostname : r->instance->id, "mounts", mounts, "linux",
+		make_linux(r, caps), "annotations", "org.svrun.image", o->image,
+		"org.svrun.manifest", r->digest, INSTANCE_RM, r->instance->rm ? "true" : "false");
+}

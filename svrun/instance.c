@@ -1,0 +1,252 @@
+#include "svrun/instance.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/random.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/cgroup.h"
+#include "runtime/fs-mount.h"
+
+enum { CONFIG_MAX = 8 << 20, CREATE_TRIES = 16, KILLED = 137 };
+
+static bool is_name(const char *s)
+{
+	static const char first[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	size_t n = strlen(s);
+
+	return n && n <= INSTANCE_ID_MAX && strchr(first, s[0]) &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
+}
+
+static int choose_id(struct instance *i, const char *name, struct err *e)
+{
+	unsigned char r[6];
+
+	if (!name) {
+		if (getrandom(r, sizeof(r), 0) != (ssize_t)sizeof(r))
+			return err_sys(e, "getrandom");
+		snprintf(i->id, sizeof(i->id), "%02x%02x%02x%02x%02x%02x", r[0], r[1], r[2], r[3],
+			r[4], r[5]);
+		return 0;
+	}
+	if (!is_name(name)) {
+		err_set(e, ERR_USAGE, "--name '%.80s'", name);
+		return err_hint(e,
+			"letters, digits, '_', '.' and '-', at most %d, a letter or digit "
+			"first",
+			INSTANCE_ID_MAX);
+	}
+	return str_copy(i->id, sizeof(i->id), name);
+}
+
+/* 1: made and locked. 0: a sweep took it before the lock was held, try again. */
+static int make_locked(struct instance *i, const char *name, struct err *e)
+{
+	struct stat st;
+
+	if (choose_id(i, name, e) < 0)
+		return -1;
+	if (sys_mkdirat(i->all, i->id, 0700) < 0) {
+		if (errno == EEXIST && !name)
+			return 0;
+		if (errno != EEXIST)
+			return err_sys(e, "make instance %s", i->id);
+		err_set(e, ERR_EXISTS, "an instance named %s exists", i->id);
+		return err_hint(e,
+			"choose another --name, or remove the folder instances/%s of "
+			"the store when it has ended",
+			i->id);
+	}
+	i->dir = sys_openat(i->all, i->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (i->dir >= 0 && sys_flock(i->dir, LOCK_EX | LOCK_NB) == 0 &&
+		sys_fstat(i->dir, &st) == 0 && st.st_nlink > 0)
+		return 1;
+	sys_close_ref(&i->dir);
+	return 0;
+}
+
+int instance_create(struct instance *i, int root, const char *name, bool rm, struct err *e)
+{
+	int rc = 0;
+
+	*i = (struct instance){.all = -1, .dir = -1, .rm = rm};
+	if (sys_mkdirat(root, "instances", 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "make instances");
+	i->all = sys_openat(root, "instances", O_RDONLY | O_DIRECTORY, 0);
+	if (i->all < 0)
+		return err_sys(e, "instances");
+	for (int tries = 0; rc == 0 && tries < CREATE_TRIES; tries++)
+		rc = make_locked(i, name, e);
+	if (rc == 0)
+		rc = err_set(e, ERR_SYSTEM,
+			"cannot make an instance: it is removed at once, again "
+			"and again");
+	if (rc > 0)
+		return 0;
+	sys_close_ref(&i->all);
+	return -1;
+}
+
+static int make_folders(struct instance *i, struct err *e)
+{
+	static const char *const names[] = {"upper", "work", "rootfs"};
+
+	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+		if (sys_mkdirat(i->dir, names[k], 0755) < 0) {
+			err_sys(e, "instance %s: make %s", i->id, names[k]);
+			return sys_hint_space(e, i->dir, 0);
+		}
+	return 0;
+}
+
+int instance_overlay(struct instance *i, const char *lower, struct err *e)
+{
+	char options[4][64];
+	const char *data[4] = {options[0], options[1], options[2], "volatile"};
+	auto_fd int low = sys_open(lower, O_PATH | O_DIRECTORY, 0);
+
+	if (low < 0)
+		return err_sys(e, "image mount %s", lower);
+	if (make_folders(i, e) < 0)
+		return -1;
+	/* By descriptor: a store's path may be long or have a colon, which overlayfs takes apart.
+	 */
+	snprintf(options[0], sizeof(options[0]), "lowerdir=/proc/self/fd/%d", low);
+	snprintf(options[1], sizeof(options[1]), "upperdir=/proc/self/fd/%d/upper", i->dir);
+	snprintf(options[2], sizeof(options[2]), "workdir=/proc/self/fd/%d/work", i->dir);
+	/* Of an --rm instance nothing is kept: without volatile, unmounting would first write all
+	 * of it to the disk, and wait. */
+	return fs_mount("overlay", "overlay", data, i->rm ? 4 : 3, MOUNT_ATTR_NODEV, e);
+}
+
+int instance_write(struct instance *i, const char *name, const char *text, size_t n, struct err *e)
+{
+	auto_fd int fd = sys_openat(i->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+
+	if (fd < 0 || sys_write_all(fd, text, n) < 0) {
+		err_sys(e, "instance %s: write %s", i->id, name);
+		return sys_hint_space(e, i->dir, n);
+	}
+	return 0;
+}
+
+static void cgroup_path(const char *id, char *out, size_t size)
+{
+	snprintf(out, size, "/svrun/%s", id);
+}
+
+void instance_cgroup(const struct instance *i, char *out, size_t size)
+{
+	cgroup_path(i->id, out, size);
+}
+
+/* ---- the end ---- */
+
+static int write_state(int dir, int status, const char *error, struct err *e)
+{
+	char text[256];
+	int n = snprintf(text, sizeof(text),
+		"{\n  \"status\": \"exited\",\n  \"exitCode\": %d%s%s%s\n}\n", status,
+		error ? ",\n  \"error\": \"" : "", error ? error : "", error ? "\"" : "");
+
+	return file_write(dir, "state.json", text, (size_t)n, 0600, e);
+}
+
+static int remove_folder(int all, const char *id, struct err *e)
+{
+	if (sys_remove_tree(all, id) < 0)
+		return err_sys(e, "remove instance %s", id);
+	return 0;
+}
+
+static void close_instance(struct instance *i)
+{
+	sys_close_ref(&i->dir);
+	sys_close_ref(&i->all);
+}
+
+int instance_end(struct instance *i, int status, struct err *e)
+{
+	int rc = i->rm ? remove_folder(i->all, i->id, e) : write_state(i->dir, status, NULL, e);
+
+	close_instance(i);
+	return rc;
+}
+
+void instance_abort(struct instance *i)
+{
+	struct err e = {0};
+
+	if (i->all >= 0 && i->dir >= 0 && remove_folder(i->all, i->id, &e) < 0)
+		warn("%s", e.text); /* the error that led here is the one to report */
+	close_instance(i);
+}
+
+/* ---- sweep ---- */
+
+/* Was it started with --rm? One that never got a config is not worth keeping either. */
+static bool wants_removal(int dir)
+{
+	struct json_doc doc;
+	const char *rm;
+	bool yes;
+
+	if (json_doc_load(&doc, dir, "config.json", CONFIG_MAX, NULL) < 0)
+		return true;
+	rm = json_string_value(
+		json_object_get(json_object_get(doc.root, "annotations"), INSTANCE_RM));
+	yes = rm && str_eq(rm, "true");
+	json_doc_fini(&doc);
+	return yes;
+}
+
+static int sweep_one(int all, const char *id, struct err *e)
+{
+	char state[INSTANCE_ID_MAX + 16], cgroup[INSTANCE_ID_MAX + 16];
+
+	snprintf(state, sizeof(state), "%s/state.json", id);
+	if (faccessat(all, state, F_OK, 0) == 0)
+		return 0;
+	auto_fd int dir = sys_openat(all, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (dir < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "instance %s", id);
+	if (sys_flock(dir, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? 0 : err_sys(e, "instance %s: lock", id);
+	if (faccessat(all, state, F_OK, 0) == 0) /* ended between the two */
+		return 0;
+	cgroup_path(id, cgroup, sizeof(cgroup));
+	if (cgroup_destroy(cgroup, e) < 0)
+		return -1;
+	return wants_removal(dir) ? remove_folder(all, id, e)
+				  : write_state(dir, KILLED, "svrun was killed", e);
+}
+
+int instances_sweep(int root, struct err *e)
+{
+	struct dirent *d;
+	DIR *dir;
+	int rc = 0;
+	auto_fd int all = sys_openat(root, "instances", O_RDONLY | O_DIRECTORY, 0);
+
+	if (all < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "instances");
+	dir = fdopendir(all);
+	if (!dir)
+		return err_sys(e, "instances");
+	steal_fd(&all);
+	while (rc == 0 && (d = readdir(dir)))
+		if (is_name(d->d_name))
+			rc = sweep_one(dirfd(dir), d->d_name, e);
+	closedir(dir);
+	return rc;
+}

@@ -1,0 +1,57 @@
+/* Instances: the folders ROOT/instances/ID/ of containers.
+ *
+ *   config.json   the OCI bundle's configuration, as it was started
+ *   hosts ...     small files that are bound over the image's
+ *   upper/ work/  what the container wrote (overlayfs)
+ *   rootfs/       where config.json says the root is; the mount itself is never attached on the
+ * host state.json    after its end, unless --rm: how it ended
+ *
+ * A running svrun holds an exclusive flock on the folder; the kernel drops it when svrun dies,
+ * however it dies. instances_sweep() removes what such a death left. */
+#ifndef SVRUN_INSTANCE_H
+#define SVRUN_INSTANCE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+enum { INSTANCE_ID_MAX = 64 };
+
+struct instance {
+	char id[INSTANCE_ID_MAX + 1];
+	int all; /* ROOT/instances */
+	int dir; /* ROOT/instances/ID, locked */
+	bool rm;
+};
+
+/* Make and lock the folder. name: the id; NULL: a random one. root: the store's folder. With rm the
+ * folder goes at the end. Errors: USAGE for a bad name, EXISTS. */
+int instance_create(
+	struct instance *i, int root, const char *name, bool rm, struct err *e) must_check;
+
+/* A detached overlay mount: the tree at `lower` with upper/ over it. nodev: devices are in /dev,
+ * which is another mount. Returns an fd. */
+int instance_overlay(struct instance *i, const char *lower, struct err *e) must_check;
+
+/* Write a small file of the folder; not synced: after a crash of the host nothing of it is needed.
+ */
+int instance_write(
+	struct instance *i, const char *name, const char *text, size_t n, struct err *e) must_check;
+
+/* Path of the cgroup of an instance, for config.json. */
+void instance_cgroup(const struct instance *i, char *out, size_t size);
+
+/* The end: remove the folder (rm), or write state.json. Closes i. */
+int instance_end(struct instance *i, int status, struct err *e) must_check;
+/* Remove what was made, before anything ran. Closes i. */
+void instance_abort(struct instance *i);
+
+/* Clean up after instances whose svrun was killed: their processes, cgroups, and folders or states.
+ * Cheap when there is nothing to do: one readdir, one system call for each instance that ended. */
+int instances_sweep(int root, struct err *e) must_check;
+
+/* The annotation of config.json that says that the folder goes with the container. */
+#define INSTANCE_RM "org.svrun.rm"
+
+#endif

@@ -1,0 +1,215 @@
+/* svrun run: resolve, mount, bundle, create, supervise, in one process. */
+#include <errno.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/digest.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "images/image.h"
+#include "images/mount.h"
+#include "images/store.h"
+#include "runtime/container.h"
+#include "runtime/self.h"
+#include "runtime/supervise.h"
+#include "svrun/bundle.h"
+#include "svrun/command.h"
+#include "svrun/instance.h"
+#include "svrun/run-options.h"
+
+enum { CONFIG_MAX = 4 << 20 };
+
+/* An open image, and the store it is in. */
+struct source {
+	struct config config;
+	struct store store;
+	struct image image;
+	struct mount mount;
+	char digest[DIGEST_TEXT + 1];
+	bool has_config, has_store, has_image, has_mount;
+};
+
+static void source_close(struct source *s)
+{
+	if (s->has_mount)
+		mount_close(&s->mount, &s->store);
+	if (s->has_image)
+		image_fini(&s->image);
+	if (s->has_store)
+		store_close(&s->store);
+	if (s->has_config)
+		config_fini(&s->config);
+}
+
+static int source_open(struct source *s, const char *name, struct err *e)
+{
+	struct digest d;
+
+	if (config_load(&s->config, e) < 0)
+		return -1;
+	s->has_config = true;
+	if (store_open(&s->store, s->config.root, true, e) < 0)
+		return -1;
+	s->has_store = true;
+	if (instances_sweep(s->store.fd, e) < 0 || mount_sweep(&s->store, e) < 0)
+		return err_ctx(e, "clean up after an earlier run");
+	if (store_resolve(&s->store, name, &d, e) < 0 ||
+		image_load(&s->image, &s->store, &d, e) < 0)
+		return -1;
+	s->has_image = true;
+	digest_text(&d, s->digest);
+	if (mount_open(&s->mount, &s->store, &d, e) < 0)
+		return -1;
+	s->has_mount = true;
+	return 0;
+}
+
+static void timing(const struct run_options *o, const char *what, double since)
+{
+	if (o->timings)
+		fprintf(stderr, "timing %s %.1f ms\n", what, sys_now_ms() - since);
+}
+
+/* config.json: read by the runtime, and kept as the record of what ran. */
+static int make_spec(const struct bundle_request *r, struct spec *spec, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(CONFIG_MAX);
+	auto_json json_t *config = bundle_make(r, e);
+
+	if (!config)
+		return -1;
+	json_text(config, true, &text);
+	if (instance_write(r->instance, "config.json", text.data, text.len, e) < 0)
+		return -1;
+	return spec_read(spec, config, "config.json", e);
+}
+
+struct running {
+	const struct run_options *o;
+	struct instance *instance;
+	const struct spec *spec;
+	struct supervise *sup;
+	int root;
+	double begun;
+};
+
+/* *status: what svrun run ends with. -1 only when the container never ran its program. */
+static int run_container(struct running *r, int *status, struct err *e)
+{
+	struct container_options options = {
+		.spec = r->spec, .bundle = r->instance->dir, .root = r->root};
+	struct container *c;
+	int rc;
+
+	memcpy(options.stdio, r->sup->stdio, sizeof(options.stdio));
+	*status = 125;
+	if (container_create(&c, &options, e) < 0)
+		return -1;
+	sys_close_ref(&r->root); /* the container has it; its end must be the end of the mount */
+	rc = container_start(c, status, e);
+	if (rc == 0) {
+		timing(r->o, "start", r->begun);
+		rc = supervise_run(r->sup, c, status, e);
+	}
+	if (container_delete(c, rc ? NULL : e) < 0 && rc == 0) {
+		warn("%s", e->text); /* the container's own status matters more */
+		*e = (struct err){0};
+	}
+	return rc;
+}
+
+static int run_instance(const struct run_options *o, struct source *s, struct instance *i,
+	int *status, struct err *e)
+{
+	struct supervise_options so = {o->interactive, o->terminal, o->stop_seconds};
+	double begun = sys_now_ms();
+	struct supervise sup;
+	struct spec spec;
+	int rc;
+
+	auto_fd int root = instance_overlay(i, s->mount.path, e);
+	if (root < 0)
+		return -1;
+	struct bundle_request request = {o, s->image.config, s->digest, i, root};
+	if (make_spec(&request, &spec, e) < 0)
+		return -1;
+	if (supervise_init(&sup, &so, e) < 0) {
+		spec_fini(&spec);
+		return -1;
+	}
+	struct running r = {o, i, &spec, &sup, steal_fd(&root), begun};
+	rc = run_container(&r, status, e);
+	sys_close_ref(&r.root);
+	supervise_fini(&sup);
+	spec_fini(&spec);
+	return rc;
+}
+
+static int run(const struct run_options *o, int *status, struct err *e)
+{
+	struct source s = {.has_config = false};
+	struct instance i;
+	double begun = sys_now_ms();
+	int rc = source_open(&s, o->image, e);
+
+	timing(o, "mount", begun);
+	if (rc == 0)
+		rc = instance_create(&i, s.store.fd, o->name, o->rm, e);
+	if (rc == 0) {
+		rc = run_instance(o, &s, &i, status, e);
+		if (rc < 0)
+			instance_abort(&i);
+		else
+			rc = instance_end(&i, *status, e);
+	}
+	source_close(&s);
+	return rc;
+}
+
+/* Start again from a read-only copy of our program: see self.h. The arguments are those that main
+ * got. */
+static int protect(int argc, char **argv, struct err *e)
+{
+	auto_free char **again = mem_array((size_t)argc + 2, sizeof(*again));
+
+	again[0] = mem_strdup("svrun");
+	memcpy(again + 1, argv, (size_t)argc * sizeof(*argv));
+	if (self_protect(again, e) < 0)
+		return -1;
+	free(again[0]);
+	return 0;
+}
+
+static int check_root(struct err *e)
+{
+	if (geteuid() == 0)
+		return 0;
+	err_set(e, ERR_DENIED, "svrun run needs root");
+	return err_hint(e, "use sudo; running without root comes in a later version");
+}
+
+int cmd_run(const struct command *self, int argc, char **argv, struct err *e)
+{
+	struct run_options o = {.rm = false};
+	int rc, status = 125;
+
+	rc = run_options_parse(&o, self, argc, argv, e);
+	if (rc == 0 && check_root(e) == 0 && supervise_streams_open(e) == 0 &&
+		protect(argc, argv, e) == 0)
+		rc = run(&o, &status, e);
+	else
+		rc = -1;
+	if (rc < 0 && o.image && e->kind != ERR_NONE) {
+		err_ctx(e, "run %s", o.image);
+		if (status == 126 || status == 127) { /* the statuses that scripts look for */
+			err_print(e, "svrun");
+			rc = 0;
+		}
+	}
+	run_options_fini(&o);
+	return rc < 0 ? -1 : status;
+}
