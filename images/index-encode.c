@@ -49,8 +49,9 @@ static void map_new(struct encode *x, struct tree *t)
 	x->map = mem_array(x->mapsize, sizeof(*x->map));
 }
 
-/* Number of c among the distinct chunks. Of several places where one lies, the first counts. */
-static uint32_t chunk_number(struct encode *x, const struct chunk *c)
+/* Refer to c by its number among the distinct chunks. Of several places where one lies, the first
+ * counts. */
+static int add_ref(struct encode *x, const struct chunk *c, struct err *e)
 {
 	size_t at = (size_t)index_get(c->digest.b, 8) & (x->mapsize - 1);
 	uint32_t n;
@@ -59,15 +60,16 @@ static uint32_t chunk_number(struct encode *x, const struct chunk *c)
 		at = (at + 1) & (x->mapsize - 1);
 	if (!x->map[at]) {
 		mem_grow(&x->chunks, &x->cap, x->count[INDEX_CHUNKS]);
-		n = x->count[INDEX_CHUNKS]++;
-		x->chunks[n] = c;
-		x->map[at] = n + 1;
+		x->chunks[x->count[INDEX_CHUNKS]] = c;
+		x->map[at] = ++x->count[INDEX_CHUNKS];
 	}
 	n = x->map[at] - 1;
-	assert(x->chunks[n]->length == c->length);
+	if (x->chunks[n]->length != c->length)
+		return err_set(e, ERR_CORRUPT, "two chunks of one digest, %u and %u bytes long",
+			x->chunks[n]->length, c->length);
 	if (x->chunks[n]->layer == CHUNK_NO_LAYER)
 		x->chunks[n] = c;
-	return n;
+	return add_number(x, INDEX_REFS, n, e);
 }
 
 static int add_chunk_records(struct encode *x, size_t nlayers, struct err *e)
@@ -156,7 +158,7 @@ static int add_node(struct encode *x, const struct node *n, struct err *e)
 		if (add_xattr(x, &n->a.xattrs[i], e) < 0)
 			return -1;
 	for (uint32_t i = 0; i < n->a.nchunks; i++)
-		if (add_number(x, INDEX_REFS, chunk_number(x, &n->a.chunks[i]), e) < 0)
+		if (add_ref(x, &n->a.chunks[i], e) < 0)
 			return -1;
 	return 0;
 }
