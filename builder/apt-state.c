@@ -117,6 +117,8 @@ static int put_source(
 			return -1;
 		buf_printf(b, "\n");
 	}
+	if (!o->source->check_valid_until)
+		buf_printf(b, "Check-Valid-Until: no\n");
 	buf_printf(b, "\n");
 	return 0;
 }
