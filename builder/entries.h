@@ -1,5 +1,6 @@
 /* What one input (a package, a tarball, a model) puts into the tree: a list of objects, made by one
- * thread without touching the tree, so that inputs can be unpacked in parallel and merged in the lock's order. */
+ * thread without touching the tree, so that inputs can be unpacked in parallel and merged in the
+ * lock's order. */
 #ifndef BUILDER_ENTRIES_H
 #define BUILDER_ENTRIES_H
 

@@ -30,7 +30,7 @@ struct lock_npm {
 	struct pairs bin;      /* command -> path in the package */
 };
 
-struct lock_file { /* files.from, node.lock and models: local inputs pinned by content */
+struct lock_file {        /* files.from, node.lock and models: local inputs pinned by content */
 	const char *path; /* relative to the manifest */
 	struct digest sha256;
 	uint64_t size;
@@ -51,13 +51,14 @@ struct lock {
 	struct digest digest; /* of the lock's canonical JSON */
 };
 
-/* Read dir/lock.json. NOT_FOUND hints at `svrun image lock`; CORRUPT has file:line:col. Does not check
- * that it belongs to a manifest. */
+/* Read dir/lock.json. NOT_FOUND hints at `svrun image lock`; CORRUPT has file:line:col. Does not
+ * check that it belongs to a manifest. */
 int lock_load(struct lock *l, const char *dir, struct err *e) must_check;
 /* The same from text in memory; name is what errors call it. */
-int lock_parse(struct lock *l, const char *name, const void *text, size_t n, struct err *e) must_check;
-/* Is l the lock of m? USAGE with the hint to lock again otherwise: every manifest key that names inputs (apt, node,
- * models, files.from) must agree; others may change without a new lock. */
+int lock_parse(
+	struct lock *l, const char *name, const void *text, size_t n, struct err *e) must_check;
+/* Is l the lock of m? USAGE with the hint to lock again otherwise: every manifest key that names
+ * inputs (apt, node, models, files.from) must agree; others may change without a new lock. */
 int lock_check(const struct lock *l, const struct manifest *m, struct err *e) must_check;
 /* Write dir/lock.json atomically. */
 int lock_save(const struct lock *l, const char *dir, struct err *e) must_check;

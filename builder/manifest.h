@@ -2,7 +2,8 @@
  *
  * Every error is reported, not just the first, as
  *   FILE:LINE:COL: SVnnn /json/pointer: message; expected ..., got ...; hint
- * A parsed manifest lives in its arena. Paths of local inputs are relative to the manifest's folder.
+ * A parsed manifest lives in its arena. Paths of local inputs are relative to the manifest's
+ * folder.
  */
 #ifndef BUILDER_MANIFEST_H
 #define BUILDER_MANIFEST_H
@@ -31,10 +32,11 @@ struct pairs {
 };
 
 struct apt_source {
-	const char *uri;       /* "mirror:NAME" with an optional path behind it */
+	const char *uri; /* "mirror:NAME" with an optional path behind it */
 	struct strings suites, components;
-	bool check_valid_until; /* default true; false: accept Release files past their Valid-Until */
-	const char *signed_by; /* "keyring:NAME": /usr/share/keyrings/NAME-keyring.gpg; or a path beside the manifest */
+	bool check_valid_until; /* default true; false: take Release files past their date */
+	const char *signed_by;  /* "keyring:NAME": /usr/share/keyrings/NAME-keyring.gpg; or a path
+				   beside the manifest */
 };
 
 enum apt_configure { APT_BUILTIN, APT_NONE };
@@ -46,15 +48,16 @@ struct manifest_apt {
 	struct strings packages; /* "name", "name=version", "name/suite", "?essential" */
 	bool recommends;         /* default false */
 	enum apt_configure configure;
-	bool merge_usr;          /* "merge": "usr", the default and only value */
-	struct pairs alternatives; /* alternative's name or its link ("libblas.so.3-x86_64-linux-gnu") -> target path */
-	struct strings prune;    /* apt-lists doc man info locale:!LANG pyc */
+	bool merge_usr;            /* "merge": "usr", the default and only value */
+	struct pairs alternatives; /* alternative's name or its link
+				      ("libblas.so.3-x86_64-linux-gnu") -> target path */
+	struct strings prune;      /* apt-lists doc man info locale:!LANG pyc */
 };
 
 struct manifest_node {
 	bool present;
-	const char *lock;   /* package-lock.json beside the manifest */
-	const char *prefix; /* absolute; node_modules goes below it */
+	const char *lock;    /* package-lock.json beside the manifest */
+	const char *prefix;  /* absolute; node_modules goes below it */
 	struct strings omit; /* "dev", "optional:GLOB" (GLOB matches the package name) */
 };
 
@@ -87,7 +90,8 @@ struct manifest_model {
 	const char *id, *target, *format; /* target: absolute folder */
 	enum model_source source;
 	const char *source_path; /* FILE: folder or file beside the manifest */
-	const char *source_url;  /* HTTPS: "mirror:NAME/path" or https://...; a single file, or a folder of them */
+	const char *source_url;  /* HTTPS: "mirror:NAME/path" or https://...; a single file, or a
+				    folder of them */
 	struct model_file *files;
 	size_t nfiles;
 };
@@ -110,15 +114,15 @@ struct manifest_build {
 	uint32_t max_layers; /* default 24, at most 100 */
 	struct layer_group *groups;
 	size_t ngroups;
-	enum codec codec; /* default zstd */
-	int level;        /* default 3 */
+	enum codec codec;        /* default zstd */
+	int level;               /* default 3 */
 	enum codec models_codec; /* default none */
 };
 
 struct manifest {
 	struct arena arena;
 	struct json_doc doc;
-	char *path, *dir; /* the file, and its folder */
+	char *path, *dir;     /* the file, and its folder */
 	struct digest digest; /* of the document as canonical JSON (sorted, compact) */
 
 	const char *name, *version, *title, *description;
@@ -149,16 +153,18 @@ struct complaints {
 	size_t count;
 };
 
-/* Load APP: the path of a manifest, or of a folder with a manifest.json, or a name NAME looked up as
- * manifests/NAME/manifest.json below the current folder. On -1 with complaints, e is USAGE "N errors in FILE" and c holds them. */
-int manifest_load(struct manifest *m, const char *app, struct complaints *c, struct err *e) must_check;
+/* Load APP: the path of a manifest, or of a folder with a manifest.json, or a name NAME looked up
+ * as manifests/NAME/manifest.json below the current folder. On -1 with complaints, e is USAGE "N
+ * errors in FILE" and c holds them. */
+int manifest_load(
+	struct manifest *m, const char *app, struct complaints *c, struct err *e) must_check;
 /* The same from text in memory; path is what errors call it, and its folder is m->dir. */
 int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
 	struct complaints *c, struct err *e) must_check;
 void manifest_fini(struct manifest *m);
 void complaints_fini(struct complaints *c);
 
-/* What this machine builds, the only entry that "platforms" may have: "linux/amd64", "linux/arm64". */
+/* What this machine builds, the only entry that "platforms" may have: "linux/amd64". */
 const char *manifest_platform(void);
 
 #endif
