@@ -125,13 +125,16 @@ static const char *skip_nested(const char *p, const char *end, char open, char c
 			const char *q = memchr(p + 1, '\'', (size_t)(end - p - 1));
 
 			p = q ? q : end - 1;
+		} else if (*p == '"' && open != close) {
+			for (p++; p < end && *p != '"'; p++)
+				p += *p == '\\' && p + 1 < end;
 		} else if (*p == open && open != close) {
 			depth++;
 		} else if (*p == close && --depth == 0) {
 			return p + 1;
 		}
 		if (depth > NEST_MAX)
-			return end;
+			break;
 	}
 	return end;
 }
