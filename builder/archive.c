@@ -513,6 +513,23 @@ static int by_path(const void *a, const void *b)
 	return strcmp((*x)->path, (*y)->path);
 }
 
+static bool same_file(const struct attr *a, const struct attr *b)
+{
+	if (a->type != NODE_FILE || b->type != NODE_FILE || a->mode != b->mode ||
+		a->size != b->size || a->nchunks != b->nchunks || a->nxattrs || b->nxattrs)
+		return false;
+	for (uint32_t i = 0; i < a->nchunks; i++)
+		if (!digest_eq(&a->chunks[i].digest, &b->chunks[i].digest))
+			return false;
+	return true;
+}
+
+static bool may_come_again(
+	const struct archive_rules *r, const struct attr *a, const struct attr *b)
+{
+	return (a->type == NODE_DIR && b->type == NODE_DIR) || (r->same_twice && same_file(a, b));
+}
+
 /* One path twice: two programs would not agree on what it is. Folders may come again. */
 static int check_duplicates(const struct unpack *u, struct err *e)
 {
@@ -524,7 +541,7 @@ static int check_duplicates(const struct unpack *u, struct err *e)
 	qsort(v, n, sizeof(const struct entry *), by_path);
 	for (size_t i = 1; i < n; i++)
 		if (str_eq(v[i - 1]->path, v[i]->path) &&
-			!(v[i - 1]->a.type == NODE_DIR && v[i]->a.type == NODE_DIR))
+			!may_come_again(u->rules, &v[i - 1]->a, &v[i]->a))
 			return refuse(u, v[i]->path, "is there twice", e);
 	return 0;
 }

@@ -21,6 +21,7 @@ struct archive_rules {
 	bool keep_owner;    /* uid and gid as in the archive, else 0 */
 	bool plain_modes;   /* 0755 for folders and what is executable, else 0644 (npm) */
 	bool no_links;      /* refuse everything but files and folders (npm) */
+	bool same_twice;    /* a file may come again with the same mode and bytes (npm has such) */
 	uint64_t max_bytes; /* of all file data */
 	uint64_t max_file;  /* of one file */
 	size_t max_entries;

@@ -121,6 +121,7 @@ int npm_unpack(const struct lock_npm *n, const char *prefix, int fd, struct pool
 		.strip = 1,
 		.plain_modes = true,
 		.no_links = true,
+		.same_twice = true,
 		.max_bytes = PACKAGE_BYTES,
 		.max_file = PACKAGE_BYTES,
 		.max_entries = PACKAGE_ENTRIES,

@@ -694,6 +694,33 @@ TEST(hostile_members_are_refused_by_name)
 	}
 }
 
+/* agent-base 7.1.4 has package/./dist/index.js and package/dist/index.js. */
+TEST(one_file_twice_must_be_the_same)
+{
+	static const struct {
+		const char *text;
+		unsigned mode;
+		int rc;
+	} cases[] = {{"text", 0644, 0}, {"text", 0600, 0}, {"test", 0644, -1}, {"tex", 0644, -1},
+		{"text", 0755, -1}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_buf struct buf tar = BUF_INIT(1 << 20);
+		struct fixture f;
+
+		put_text(&tar, "package/./x", "text");
+		put_file(&tar, "package/x", cases[i].text, strlen(cases[i].text), cases[i].mode);
+		put_end(&tar);
+		setup(&f);
+		assert_int_equal(unpack(&f, &tar, &package), cases[i].rc);
+		if (cases[i].rc == 0)
+			holds(&f, "opt/app/node_modules/@s/a/x", "text", 4);
+		else
+			assert_non_null(strstr(f.e.text, "node_modules/@s/a/x' is there twice"));
+		teardown(&f);
+	}
+}
+
 TEST(a_hostile_place_is_refused)
 {
 	auto_buf struct buf tar = BUF_INIT(1 << 20);
@@ -896,6 +923,7 @@ RUN_TESTS(cmocka_unit_test(a_lock_becomes_addresses_digests_and_commands),
 	cmocka_unit_test(gitignore_becomes_npmignore_unless_there_is_one),
 	cmocka_unit_test(the_first_line_of_commands_loses_its_carriage_return),
 	cmocka_unit_test(hostile_members_are_refused_by_name),
+	cmocka_unit_test(one_file_twice_must_be_the_same),
 	cmocka_unit_test(a_hostile_place_is_refused),
 	cmocka_unit_test(members_of_any_length_are_one_stream),
 	cmocka_unit_test(damaged_gzip_is_refused), cmocka_unit_test(a_bomb_is_stopped_at_the_limit),
