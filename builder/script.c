@@ -61,12 +61,14 @@ void script_free(struct script *s)
 }
 
 /* A script that costs more than the budget ends here. */
-static void spend(struct script *s, size_t n)
+static bool spend(struct script *s, size_t n)
 {
-	if (n > s->budget)
+	if (n > s->budget) {
 		s->p = s->end;
-	else
-		s->budget -= n;
+		return false;
+	}
+	s->budget -= n;
+	return true;
 }
 
 /* ---- variables ---- */
@@ -128,6 +130,8 @@ static const char *skip_nested(const char *p, const char *end, char open, char c
 		} else if (*p == '"' && open != close) {
 			for (p++; p < end && *p != '"'; p++)
 				p += *p == '\\' && p + 1 < end;
+			if (p == end)
+				break;
 		} else if (*p == open && open != close) {
 			depth++;
 		} else if (*p == close && --depth == 0) {
@@ -407,8 +411,7 @@ static void end_loop(struct script *s)
 	l = &s->loops[s->nloops - 1];
 	if (l->variable && ++l->i < l->values.n) {
 		set_variable(s, l->variable, strlen(l->variable), l->values.v[l->i]);
-		spend(s, (size_t)(s->p - l->body));
-		if (s->p != s->end)
+		if (spend(s, (size_t)(s->p - l->body)))
 			s->p = l->body;
 		return;
 	}
