@@ -5,10 +5,11 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "images/frame.h"
 #include "images/mount-image.h"
 #include "images/mount.h"
-#include "tests/unit/fixture.h"
 #include "images/verify-layer.h"
+#include "tests/unit/fixture.h"
 
 static const enum codec codecs[] = {CODEC_ZSTD, CODEC_GZIP, CODEC_NONE};
 enum { LAYERS = 3 };
@@ -496,6 +497,29 @@ TEST(a_layer_that_ends_in_the_middle_is_refused)
 	}
 }
 
+TEST(a_layer_of_one_big_frame_is_unpacked_to_its_end)
+{
+	static unsigned char zeros[3 << 20];
+
+	for (size_t i = 0; i < LAYERS; i++) {
+		struct fixture fix, *f = &fix;
+		struct encoder *x = encoder_new(codecs[i], 1, NULL);
+		size_t n;
+		auto_free void *frame = mem_alloc(frame_bound(codecs[i], sizeof(zeros)));
+		struct image_layer l = {
+			.codec = codecs[i], .diff_id = digest_of(zeros, sizeof(zeros))};
+		bool damaged;
+
+		fixture_init(f);
+		need(encoder_frame(x, zeros, sizeof(zeros), frame, &n, &f->e));
+		l.size = n;
+		need(store_blob_put(&f->s, frame, n, &l.digest, &f->e));
+		need(layer_verify(&f->s, &l, sizeof(zeros), NULL, &damaged, &f->e));
+		encoder_free(x);
+		fixture_fini(f);
+	}
+}
+
 /* ---- deleting ---- */
 
 TEST(a_deleted_image_takes_only_what_no_other_one_uses)
@@ -618,6 +642,7 @@ RUN_TESTS(cmocka_unit_test(a_published_image_loads_with_all_that_it_was_made_of)
 	cmocka_unit_test(a_damaged_metadata_image_is_made_again),
 	cmocka_unit_test(a_layer_is_unpacked_up_to_its_limit_and_must_have_its_diff_id),
 	cmocka_unit_test(a_layer_that_ends_in_the_middle_is_refused),
+	cmocka_unit_test(a_layer_of_one_big_frame_is_unpacked_to_its_end),
 	cmocka_unit_test(a_deleted_image_takes_only_what_no_other_one_uses),
 	cmocka_unit_test(blobs_that_an_index_of_another_tool_uses_stay),
 	cmocka_unit_test(while_another_manifest_is_damaged_no_blob_is_deleted),
