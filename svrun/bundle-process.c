@@ -16,6 +16,8 @@
 #include "runtime/tty.h"
 #include "svrun/bundle.h"
 
+#define LATE_ENV_LABEL "run.svrun.env"
+
 enum { ENV_FILE_MAX = 1 << 20, WORDS_MAX = 4096 };
 
 static const json_t *image_value(const struct bundle_request *r, const char *key)
@@ -144,6 +146,34 @@ static void set_image_env(json_t *env, const char *pair)
 		set_env(env, pair);
 }
 
+/* Variables that are only known at start travel in a label, as a JSON object (ARCHITECTURE.md).
+ * They are the image's environment like any other: names and text, nothing that grants anything. */
+static int set_late_env(const struct bundle_request *r, json_t *env, struct err *e)
+{
+	const char *text = json_string_value(json_object_get(
+			   json_object_get(json_object_get(r->image, "config"), "Labels"),
+			   LATE_ENV_LABEL)),
+		   *name;
+	auto_json json_t *late = text ? json_parse(text, strlen(text), e) : json_object();
+	json_t *v;
+
+	if (!late)
+		return err_ctx(e, "label " LATE_ENV_LABEL);
+	json_object_foreach (late, name, v) {
+		auto_free char *value = NULL, *pair = NULL;
+
+		if (!*name || strchr(name, '=') || !json_is_string(v))
+			return err_set(e, ERR_CORRUPT,
+				"label " LATE_ENV_LABEL ": expected names and strings");
+		value = bundle_expand(r->o, json_string_value(v), e);
+		if (!value)
+			return err_ctx(e, "label " LATE_ENV_LABEL ": %s", name);
+		pair = mem_printf("%s=%s", name, value);
+		set_env(env, pair);
+	}
+	return 0;
+}
+
 /* "K=V", or "K", which passes our own value on and is nothing when there is none. */
 static int add_env(json_t *env, const char *what, const char *where, struct err *e)
 {
@@ -192,7 +222,7 @@ static int make_env(const struct bundle_request *r, json_t *env, const char *hom
 {
 	const struct run_options *o = r->o;
 
-	if (image_strings(r, "Env", env, set_image_env, e) < 0)
+	if (image_strings(r, "Env", env, set_image_env, e) < 0 || set_late_env(r, env, e) < 0)
 		return -1;
 	for (size_t i = 0; i < o->env_files.n; i++)
 		if (add_env_file(env, o->env_files.v[i], e) < 0)
