@@ -55,6 +55,11 @@ static int step_names(struct build *b, struct err *e)
 
 static int step_root(struct build *b, struct err *e)
 {
+	/* Descriptors of the supervisor's mount namespace cannot be bound in this one: opened
+	 * again. */
+	b->place.bundle = sys_open(b->c->bundle, O_PATH | O_DIRECTORY, 0);
+	if (b->place.bundle < 0)
+		return err_sys(e, "bundle %s", b->c->bundle);
 	b->null = dev_null(e); /* before any file of the image can be met */
 	if (b->null < 0 || rootfs_attach(b->c->root, e) < 0)
 		return -1;
@@ -229,7 +234,7 @@ void child_main(struct child *c)
 	int status = 125;
 
 	b.place = (struct mounts_place){.root = c->root,
-		.bundle = c->bundle,
+		.bundle = -1,
 		.cgroup = c->cgroup,
 		.cgroup_ns = c->spec->namespaces[NS_CGROUP],
 		.proc = -1};

@@ -11,7 +11,7 @@ struct child {
 	const struct mount_plan *mounts;
 	const struct cgroup *cgroup;       /* NULL: none */
 	const struct seccomp_prog *filter; /* NULL: none */
-	int bundle;                        /* relative sources of binds */
+	const char *bundle;                /* relative sources of binds start here */
 	int root;                          /* detached */
 	int stdio[3];
 	int sync;

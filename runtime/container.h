@@ -15,7 +15,7 @@ struct container;
 
 struct container_options {
 	const struct spec *spec; /* borrowed until container_delete() */
-	int bundle;              /* folder of config.json: relative paths start there */
+	const char *bundle;      /* absolute: folder of config.json, where relative paths start */
 	int root;     /* a detached mount to use instead of spec->root, or -1; stays yours */
 	int stdio[3]; /* what becomes the process's 0-2, unless it has a terminal */
 };

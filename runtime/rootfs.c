@@ -16,10 +16,13 @@
 #define MNT_DETACH 2
 #endif
 
-int rootfs_open(int bundle, const char *path, struct err *e)
+int rootfs_open(const char *bundle, const char *path, struct err *e)
 {
-	auto_fd int fd = sys_openat(bundle, path, O_PATH | O_DIRECTORY, 0);
+	auto_fd int dir = sys_open(bundle, O_PATH | O_DIRECTORY, 0);
 
+	if (dir < 0)
+		return err_sys(e, "bundle %s", bundle);
+	auto_fd int fd = sys_openat(dir, path, O_PATH | O_DIRECTORY, 0);
 	if (fd < 0)
 		return err_sys(e, "root %s", path);
 	return fs_bind(fd, "", true, e);

@@ -8,7 +8,7 @@
 
 /* Open a bundle's root.path once, as a detached copy of the tree there; from here on it is used by
  * descriptor (CVE-2019-18837). Returns an fd. */
-int rootfs_open(int bundle, const char *path, struct err *e) must_check;
+int rootfs_open(const char *bundle, const char *path, struct err *e) must_check;
 
 /* Cut this mount namespace off from the host's, and attach the detached root. */
 int rootfs_attach(int root, struct err *e) must_check;

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/cgroup.h"
@@ -75,7 +76,8 @@ static int make_locked(struct instance *i, const char *name, struct err *e)
 	return 0;
 }
 
-int instance_create(struct instance *i, int root, const char *name, bool rm, struct err *e)
+int instance_create(
+	struct instance *i, int root, const char *path, const char *name, bool rm, struct err *e)
 {
 	int rc = 0;
 
@@ -91,8 +93,10 @@ int instance_create(struct instance *i, int root, const char *name, bool rm, str
 		rc = err_set(e, ERR_SYSTEM,
 			"cannot make an instance: it is removed at once, again "
 			"and again");
-	if (rc > 0)
+	if (rc > 0) {
+		i->path = mem_printf("%s/instances/%s", path, i->id);
 		return 0;
+	}
 	sys_close_ref(&i->all);
 	return -1;
 }
@@ -173,6 +177,8 @@ static void close_instance(struct instance *i)
 {
 	sys_close_ref(&i->dir);
 	sys_close_ref(&i->all);
+	free(i->path);
+	i->path = NULL;
 }
 
 int instance_end(struct instance *i, int status, struct err *e)

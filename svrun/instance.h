@@ -20,15 +20,16 @@ enum { INSTANCE_ID_MAX = 64 };
 
 struct instance {
 	char id[INSTANCE_ID_MAX + 1];
-	int all; /* ROOT/instances */
-	int dir; /* ROOT/instances/ID, locked */
+	char *path; /* ROOT/instances/ID */
+	int all;    /* ROOT/instances */
+	int dir;    /* the same, locked */
 	bool rm;
 };
 
-/* Make and lock the folder. name: the id; NULL: a random one. root: the store's folder. With rm the
- * folder goes at the end. Errors: USAGE for a bad name, EXISTS. */
-int instance_create(
-	struct instance *i, int root, const char *name, bool rm, struct err *e) must_check;
+/* Make and lock the folder. root, path: the store's folder. name: the id; NULL: a random one. With
+ * rm the folder goes at the end. Errors: USAGE for a bad name, EXISTS. */
+int instance_create(struct instance *i, int root, const char *path, const char *name, bool rm,
+	struct err *e) must_check;
 
 /* A detached overlay mount: the tree at `lower` with upper/ over it. nodev: devices are in /dev,
  * which is another mount. Returns an fd. */

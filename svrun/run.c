@@ -101,7 +101,7 @@ struct running {
 static int run_container(struct running *r, int *status, struct err *e)
 {
 	struct container_options options = {
-		.spec = r->spec, .bundle = r->instance->dir, .root = r->root};
+		.spec = r->spec, .bundle = r->instance->path, .root = r->root};
 	struct container *c;
 	int rc;
 
@@ -158,7 +158,7 @@ static int run(const struct run_options *o, int *status, struct err *e)
 
 	timing(o, "mount", begun);
 	if (rc == 0)
-		rc = instance_create(&i, s.store.fd, o->name, o->rm, e);
+		rc = instance_create(&i, s.store.fd, s.store.path, o->name, o->rm, e);
 	if (rc == 0) {
 		rc = run_instance(o, &s, &i, status, e);
 		if (rc < 0)
