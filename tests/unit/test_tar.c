@@ -34,7 +34,7 @@ TEST(only_what_ustar_cannot_say_gets_an_extended_header)
 		{"\xc3\xa9", {.type = NODE_FIFO}, "11 path=\xc3\xa9\n"},
 		{"\xff", {.type = NODE_FIFO}, "21 hdrcharset=BINARY\n9 path=\xff\n"},
 		{"a", {.type = NODE_SYMLINK, .target = name100}, NULL},
-		{"a", {.type = NODE_SYMLINK, .target = name101}, "114 linkpath=nn"},
+		{"a", {.type = NODE_SYMLINK, .target = name101}, "115 linkpath=nn"},
 		{"a", {.type = NODE_FIFO, .uid = 2097151, .gid = 2097151}, NULL},
 		{"a", {.type = NODE_FIFO, .uid = 2097152}, "15 uid=2097152\n"},
 		{"a", {.type = NODE_FIFO, .gid = 4294967295u}, "18 gid=4294967295\n"},
