@@ -77,6 +77,18 @@ asan:
 tsan:
 	$(MAKE) O=out/tsan STATIC=-pie FORTIFY= CFLAGS="-O1 -g" SAN="-fsanitize=thread" all unit
 
+# Every tests/fuzz/fuzz_X.c for FUZZ_SECONDS, starting from its corpus in tests/data/fuzz/X.
+FUZZ_SECONDS ?= 60
+FUZZ := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(O)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(foreach d,builder images runtime base,$(call lib,$d))
+	@mkdir -p $(@D)
+	@echo "LD $@"; $(CC) -pie -fsanitize=fuzzer $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
+fuzz-all: $(FUZZ)
+fuzz:
+	$(MAKE) O=out/sanfuzz CC=clang STATIC=-pie FORTIFY= CFLAGS="-O1 -g" \
+		SAN="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all" fuzz-all
+	@scripts/fuzz out/sanfuzz/fuzz $(FUZZ_SECONDS)
+
 tidy: all
 	@scripts/tidy
 
@@ -88,4 +100,4 @@ clean:
 	rm -rf out
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
-.PHONY: all unit check quickstart bench asan tsan tidy install clean
+.PHONY: all unit fuzz fuzz-all check quickstart bench asan tsan tidy install clean

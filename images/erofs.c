@@ -81,7 +81,7 @@ static const char *split_name(const char *name, uint8_t *id)
 			*id = prefixes[i].id;
 			return name + strlen(prefixes[i].text);
 		}
-	assert(!"tree_put() lets no other name in");
+		assert(false && "tree_put() lets no other name in");
 	return NULL;
 }
 
@@ -343,7 +343,7 @@ static uint16_t format_bits(const struct node *n)
 		[NODE_SYMLINK] = S_IFLNK >> 12,
 	};
 
-	return (uint16_t)(types[n->a.type] << 12 | n->a.mode);
+	return (uint16_t)((unsigned)types[n->a.type] << 12 | n->a.mode);
 }
 
 /* The inode's union: first block, device number, or chunk format. */

@@ -22,7 +22,8 @@ static void print_way(const struct at *a, char *out, size_t size)
 		snprintf(out + n, size - n, "/%zu", a->index);
 }
 
-static int fail(const struct at *a, enum err_kind kind, struct err *e, const char *fmt, va_list ap)
+static int printf_like(4, 0)
+	fail(const struct at *a, enum err_kind kind, struct err *e, const char *fmt, va_list ap)
 {
 	char way[512], text[512];
 

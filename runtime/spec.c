@@ -319,7 +319,6 @@ static void replace_infinity(char *p)
 int spec_load(struct spec *s, int dirfd, const char *path, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
-	auto_json json_t *json = NULL;
 	struct json_doc doc;
 	int rc;
 
