@@ -22,7 +22,7 @@ static const struct rule rules[] = {
 	{"locale:!", {"/usr/share/locale/**"},
 		{"/usr/share/locale/locale.alias", "/usr/share/locale/${LANG}/**",
 			"/usr/share/locale/${LANG}_*/**", "/usr/share/locale/${LANG}@*/**"}},
-	{"pyc", {"/usr/**/__pycache__/**", "/usr/**.pyc"}, {NULL}},
+	{"pyc", {"/usr/**/__pycache__/**", "/usr/**/__pycache__", "/usr/**.pyc"}, {NULL}},
 };
 
 struct patterns {
