@@ -81,7 +81,7 @@ static const char *split_name(const char *name, uint8_t *id)
 			*id = prefixes[i].id;
 			return name + strlen(prefixes[i].text);
 		}
-		assert(false && "tree_put() lets no other name in");
+	assert(false && "tree_put() lets no other name in");
 	return NULL;
 }
 
