@@ -7,21 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 
 enum { COMMANDS_MAX = 64 };
 
-void command_usage(const struct command *c)
+char *command_usage(const struct command *c, bool options)
 {
-	printf("usage: %s [options] %s\n\n%s\n", c->full, c->words, c->summary);
+	return mem_printf(
+		"%s%s%s%s", c->full, options ? " [options]" : "", c->words[0] ? " " : "", c->words);
 }
 
-static void print_commands(const struct command *table, const char *prefix)
+static void print_commands(FILE *out, const struct command *table, const char *prefix)
 {
-	printf("usage: %s COMMAND [options] ...\n\ncommands:\n", prefix);
+	fprintf(out, "usage: %s COMMAND [options] ...\n\ncommands:\n", prefix);
 	for (; table->name; table++)
-		printf("  %-10s %s\n", table->name, table->summary);
-	printf("\n%s COMMAND --help tells more about one.\n", prefix);
+		fprintf(out, "  %-10s %s\n", table->name, table->summary);
+	fprintf(out, "\n%s COMMAND --help tells more about one.\n", prefix);
 }
 
 static const struct command *find(const struct command *table, const char *name)
@@ -78,14 +80,15 @@ static int dispatch(const struct command *table, const char *prefix, int argc, c
 {
 	const struct command *c;
 
-	if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "-h") ||
-		str_eq(argv[1], "help")) {
-		print_commands(table, prefix);
-		if (argc >= 2)
-			return 0;
+	if (argc < 2) {
+		print_commands(stderr, table, prefix);
 		return err_set(e, ERR_USAGE, "no command given");
 	}
-	c = find(table, argv[1]);
+	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") || str_eq(argv[1], "help")) {
+		print_commands(stdout, table, prefix);
+		return 0;
+	}
+	c = find(table, str_eq(argv[1], "--version") ? "version" : argv[1]);
 	if (!c)
 		return unknown(table, prefix, argv[1], e);
 	if (c->sub)
@@ -95,10 +98,26 @@ static int dispatch(const struct command *table, const char *prefix, int argc, c
 	return c->run(c, argc - 1, argv + 1, e);
 }
 
+/* "svrun help image ls" is "svrun image ls --help". */
+static char **turn_help(int argc, char **argv)
+{
+	static char help[] = "--help";
+	char **turned = mem_array((size_t)argc + 1, sizeof(char *));
+
+	turned[0] = argv[0];
+	for (int i = 2; i < argc; i++)
+		turned[i - 1] = argv[i];
+	turned[argc - 1] = help;
+	return turned;
+}
+
 int command_main(const struct command *table, int argc, char **argv)
 {
 	struct err e = {0};
-	int rc = dispatch(table, "svrun", argc, argv, argv, &e);
+	auto_free char **turned =
+		argc > 2 && str_eq(argv[1], "help") ? turn_help(argc, argv) : NULL;
+	char **words = turned ? turned : argv;
+	int rc = dispatch(table, "svrun", argc, words, words, &e);
 
 	if (fflush(stdout) != 0 && rc == 0)
 		rc = err_sys(&e, "write stdout");

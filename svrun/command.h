@@ -2,6 +2,8 @@
 #ifndef SVRUN_COMMAND_H
 #define SVRUN_COMMAND_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct command {
@@ -11,18 +13,18 @@ struct command {
 	int min, max;        /* number of words; max -1: any */
 	/* argv[0] is the command's name. Returns the exit status, or -1 with e set. */
 	int (*run)(const struct command *self, int argc, char **argv, struct err *e);
-	const struct command
-		*sub;        /* a table of sub-commands instead of run; ends with a NULL name */
-	const char *program; /* another program that has it: "svrun-image" */
-	const char *full;    /* "svrun image ls", for the usage line; NULL: "svrun NAME" */
+	const struct command *sub; /* instead of run: a table of commands; ends with a NULL name */
+	const char *program;       /* another program that has it: "svrun-image" */
+	const char *full;          /* "svrun image ls", for the usage line; NULL: "svrun NAME" */
 };
 
-/* Run the command that argv names out of table. Prints the error or the help. Returns the exit
- * status: 0, 2 for a usage error, 125 for another, or what the command says. */
+/* Run the command that argv names out of table. Prints the error or the help ("COMMAND --help", or
+ * "help COMMAND"). Returns the exit status: 0, 2 for a usage error, 125 for another, or what the
+ * command says. */
 int command_main(const struct command *table, int argc, char **argv);
 
-/* Print "usage: ..." and the summary of one command. */
-void command_usage(const struct command *c);
+/* "svrun image rm [options] NAME..."; to free(). */
+char *command_usage(const struct command *c, bool options);
 
 /* svrun/run.c */
 int cmd_run(const struct command *self, int argc, char **argv, struct err *e);

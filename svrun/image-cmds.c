@@ -73,6 +73,17 @@ static int wants_json(const char *format, bool *json, struct err *e)
 	return err_set(e, ERR_USAGE, "--format: expected table or json, got '%s'", format);
 }
 
+/* Text from an image, for a terminal: control characters could drive it. */
+static char *plain(const char *text)
+{
+	char *copy = mem_strdup(text ? text : "");
+
+	for (char *c = copy; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return copy;
+}
+
 static void print_json(const json_t *j)
 {
 	auto_buf struct buf b = BUF_INIT(64 << 20);
@@ -94,13 +105,13 @@ static json_t *row_of(const struct store_name *n, const struct image *im)
 
 static void print_row(const struct store_name *n, const struct image *im)
 {
-	const char *colon = strrchr(n->name, ':');
-	int length = colon ? (int)(colon - n->name) : (int)strlen(n->name);
+	auto_free char *name = plain(n->name), *created = plain(created_of(im));
+	const char *colon = strrchr(name, ':');
+	int length = colon ? (int)(colon - name) : (int)strlen(name);
 	char hex[DIGEST_HEX + 1], size[32];
 
-	printf("%-28.*s %-14s %.12s  %-20.20s %10s\n", length, n->name,
-		colon ? colon + 1 : "latest", digest_hex(&n->manifest, hex), created_of(im),
-		human(total_size(im), size));
+	printf("%-28.*s %-14s %.12s  %-20.20s %10s\n", length, name, colon ? colon + 1 : "latest",
+		digest_hex(&n->manifest, hex), created, human(total_size(im), size));
 }
 
 static int list(struct store *s, bool json, bool quiet, struct err *e)
@@ -229,7 +240,8 @@ static json_t *description_of(struct store *s, const struct image *im)
 	return o;
 }
 
-static int with_image(const char *ref, int (*fn)(struct store *, struct image *), struct err *e)
+static int with_image(const char *ref, bool json,
+	void (*fn)(struct store *, struct image *, bool json), struct err *e)
 {
 	struct store s;
 	struct image im;
@@ -238,59 +250,102 @@ static int with_image(const char *ref, int (*fn)(struct store *, struct image *)
 	if (open_store(&s, e) < 0)
 		return -1;
 	if (load_image(&im, &s, ref, e) == 0) {
-		rc = fn(&s, &im);
+		fn(&s, &im, json);
 		image_fini(&im);
+		rc = 0;
 	}
 	store_close(&s);
 	return rc;
 }
 
-static int inspect(struct store *s, struct image *im)
+static void inspect(struct store *s, struct image *im, bool json)
 {
 	auto_json json_t *o = description_of(s, im);
 
+	(void)json; /* it has no other form */
 	print_json(o);
-	return 0;
 }
 
 int cmd_image_inspect(const struct command *self, int argc, char **argv, struct err *e)
 {
-	const struct option_spec options[] = {{0}};
+	const char *format = NULL;
+	const struct option_spec options[] = {
+		{"format", 0, OPTION_STRING, "FORMAT", "json, which is what it prints anyway",
+			&format},
+		{0},
+	};
 	int n = options_parse(self, options, argc, argv, false, e);
 
-	return n < 0 ? -1 : with_image(argv[n], inspect, e);
+	if (n < 0)
+		return -1;
+	if (format && !str_eq(format, "json"))
+		return err_set(e, ERR_USAGE, "--format: expected json, got '%s'", format);
+	return with_image(argv[n], true, inspect, e);
 }
 
 /* ---- history ---- */
 
-static int history(struct store *s, struct image *im)
+static json_t *history_entry(const json_t *h, const struct image_layer *l)
+{
+	json_t *o = json_deep_copy(h);
+	char text[DIGEST_TEXT + 1];
+
+	if (l) {
+		json_object_set_new(o, "digest", json_string(digest_text(&l->digest, text)));
+		json_object_set_new(o, "size", json_integer((json_int_t)l->size));
+	}
+	return o;
+}
+
+static void print_history(const json_t *h, const struct image_layer *l)
+{
+	auto_free char *by = plain(json_string_value(json_object_get(h, "created_by"))),
+		       *at = plain(json_string_value(json_object_get(h, "created")));
+	char hex[DIGEST_HEX + 1] = "-", size[32] = "-";
+
+	if (l) {
+		digest_hex(&l->digest, hex);
+		human(l->size, size);
+	}
+	printf("%-12.12s  %-20.20s %10s  %s\n", hex, at, size, by);
+}
+
+static void history(struct store *s, struct image *im, bool json)
 {
 	const json_t *list = json_object_get(im->config, "history"), *h;
+	auto_json json_t *entries = json_array();
 	size_t i, layer = 0;
 
 	(void)s;
-	printf("%-12s  %-20s %10s  %s\n", "LAYER", "CREATED", "SIZE", "CREATED BY");
+	if (!json)
+		printf("%-12s  %-20s %10s  %s\n", "LAYER", "CREATED", "SIZE", "CREATED BY");
 	json_array_foreach (list, i, h) {
-		const char *by = json_string_value(json_object_get(h, "created_by")),
-			   *at = json_string_value(json_object_get(h, "created"));
 		bool empty = json_is_true(json_object_get(h, "empty_layer"));
-		char hex[DIGEST_HEX + 1] = "-", size[32] = "-";
+		const struct image_layer *l =
+			!empty && layer < im->nlayers ? &im->layers[layer++] : NULL;
 
-		if (!empty && layer < im->nlayers) {
-			digest_hex(&im->layers[layer].digest, hex);
-			human(im->layers[layer++].size, size);
-		}
-		printf("%-12.12s  %-20.20s %10s  %s\n", hex, at ? at : "", size, by ? by : "");
+		if (json)
+			json_array_append_new(entries, history_entry(h, l));
+		else
+			print_history(h, l);
 	}
-	return 0;
+	if (json)
+		print_json(entries);
 }
 
 int cmd_image_history(const struct command *self, int argc, char **argv, struct err *e)
 {
-	const struct option_spec options[] = {{0}};
+	const char *format = NULL;
+	bool json;
+	const struct option_spec options[] = {
+		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
+		{0},
+	};
 	int n = options_parse(self, options, argc, argv, false, e);
 
-	return n < 0 ? -1 : with_image(argv[n], history, e);
+	if (n < 0 || wants_json(format, &json, e) < 0)
+		return -1;
+	return with_image(argv[n], json, history, e);
 }
 
 /* ---- tag, rm ---- */

@@ -3,13 +3,14 @@
 #include <stdio.h>
 
 #include "svrun/command.h"
+#include "svrun/options.h"
 
 static int cmd_version(const struct command *self, int argc, char **argv, struct err *e)
 {
-	(void)self;
-	(void)argc;
-	(void)argv;
-	(void)e;
+	const struct option_spec options[] = {{0}};
+
+	if (options_parse(self, options, argc, argv, false, e) < 0)
+		return -1;
 	puts("svrun " SVRUN_VERSION);
 	return 0;
 }

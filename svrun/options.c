@@ -122,12 +122,23 @@ static void print_table(const struct option_spec *t)
 	}
 }
 
-static int check_words(const struct command *self, int n, struct err *e)
+static void print_help(const struct command *self, const struct option_spec *t)
 {
+	auto_free char *usage = command_usage(self, t->name);
+
+	printf("usage: %s\n\n%s\n", usage, self->summary);
+	print_table(t);
+}
+
+static int check_words(
+	const struct command *self, const struct option_spec *t, int n, struct err *e)
+{
+	auto_free char *usage = command_usage(self, t->name);
+
 	if (n >= self->min && (self->max < 0 || n <= self->max))
 		return 0;
 	err_set(e, ERR_USAGE, "%s arguments", n < self->min ? "missing" : "too many");
-	return err_hint(e, "usage: %s [options] %s", self->full, self->words);
+	return err_hint(e, "usage: %s", usage);
 }
 
 int options_parse(const struct command *self, const struct option_spec *table, int argc,
@@ -144,8 +155,7 @@ int options_parse(const struct command *self, const struct option_spec *table, i
 			break;
 		}
 		if (wants_help(table, argv[i])) {
-			command_usage(self);
-			print_table(table);
+			print_help(self, table);
 			e->kind = ERR_NONE;
 			return -1;
 		}
@@ -164,7 +174,7 @@ int options_parse(const struct command *self, const struct option_spec *table, i
 	first = i - words;
 	if (words)
 		memcpy(argv + first, kept, (size_t)words * sizeof(*kept));
-	return check_words(self, argc - first, e) < 0 ? -1 : first;
+	return check_words(self, table, argc - first, e) < 0 ? -1 : first;
 }
 
 void option_list_fini(struct option_list *l)

@@ -9,42 +9,71 @@
 #include "images/mount.h"
 #include "svrun/options.h"
 
-static int verify_one(
-	struct store *s, const char *ref, bool repair, struct progress *p, struct err *e)
+struct verify_request {
+	struct store *s;
+	bool repair;
+	struct progress *progress;
+};
+
+static int verify_one(const struct verify_request *r, const char *ref, struct err *e)
 {
-	struct image_verify v = {.repair = repair};
+	struct image_verify v = {.repair = r->repair};
 	struct digest d;
 	struct image im;
 	int rc;
 
-	if (store_resolve(s, ref, &d, e) < 0 || image_load(&im, s, &d, e) < 0)
+	if (store_resolve(r->s, ref, &d, e) < 0)
+		return -1;
+	if (image_load(&im, r->s, &d, e) < 0)
 		return err_ctx(e, "%s", ref);
-	rc = image_verify(&im, s, &v, p, e);
+	rc = image_verify(&im, r->s, &v, r->progress, e);
 	if (rc == 0)
 		printf("%s: %zu layers and %zu chunks are what they should be%s\n", ref, im.nlayers,
 			v.chunks, v.repaired ? " again" : "");
 	if (v.repaired)
-		printf("%s: %zu chunks were written again\n", ref, v.repaired);
+		printf("%s: %zu repaired\n", ref, v.repaired);
 	image_fini(&im);
 	return rc < 0 ? err_ctx(e, "%s", ref) : 0;
 }
 
-static int verify_all(struct store *s, bool repair, struct progress *p, struct err *e)
+/* All of them, however many have a fault: the first fault is returned, later ones are printed. */
+static int verify_each(
+	const struct verify_request *r, const char *const *refs, size_t n, struct err *e)
 {
-	struct store_name *v;
-	size_t n;
 	int rc = 0;
 
-	if (store_names(s, &v, &n, e) < 0)
+	for (size_t i = 0; i < n; i++) {
+		struct err later = {0};
+
+		if (verify_one(r, refs[i], rc < 0 ? &later : e) == 0)
+			continue;
+		if (rc < 0)
+			err_print(&later, "svrun");
+		rc = -1;
+	}
+	return rc;
+}
+
+/* One name of each image in the store. */
+static int verify_all(const struct verify_request *r, struct err *e)
+{
+	auto_free const char **refs = NULL;
+	struct store_name *v;
+	size_t n, count = 0;
+	int rc;
+
+	if (store_names(r->s, &v, &n, e) < 0)
 		return -1;
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		bool again = false; /* two names of one image */
+	refs = mem_array(n, sizeof(*refs));
+	for (size_t i = 0; i < n; i++) {
+		bool again = false;
 
 		for (size_t k = 0; k < i; k++)
 			again = again || digest_eq(&v[k].manifest, &v[i].manifest);
 		if (!again)
-			rc = verify_one(s, v[i].name, repair, p, e);
+			refs[count++] = v[i].name;
 	}
+	rc = verify_each(r, refs, count, e);
 	store_names_free(v, n);
 	return rc;
 }
@@ -53,6 +82,7 @@ static int verify(char **refs, int n, bool all, bool repair, struct progress *p,
 {
 	struct config c;
 	struct store s;
+	struct verify_request r = {.s = &s, .repair = repair, .progress = p};
 	int rc;
 
 	if (config_load(&c, e) < 0)
@@ -62,10 +92,9 @@ static int verify(char **refs, int n, bool all, bool repair, struct progress *p,
 	if (rc < 0)
 		return -1;
 	rc = mount_sweep(&s, e);
-	if (rc == 0 && all)
-		rc = verify_all(&s, repair, p, e);
-	for (int i = 0; i < n && rc == 0; i++)
-		rc = verify_one(&s, refs[i], repair, p, e);
+	if (rc == 0)
+		rc = all ? verify_all(&r, e)
+			 : verify_each(&r, (const char *const *)refs, (size_t)n, e);
 	store_close(&s);
 	return rc;
 }
@@ -79,7 +108,7 @@ int cmd_image_verify(const struct command *self, int argc, char **argv, struct e
 	const struct option_spec options[] = {
 		{"all", 0, OPTION_FLAG, NULL, "every image of the store", &all},
 		{"repair", 0, OPTION_FLAG, NULL,
-			"write wrong and missing chunks again from the layers", &repair},
+			"write wrong and missing data again from the layers", &repair},
 		{"progress", 0, OPTION_STRING, "MODE", "auto, plain, json or none", &mode_name},
 		{0},
 	};
@@ -87,12 +116,12 @@ int cmd_image_verify(const struct command *self, int argc, char **argv, struct e
 
 	if (n < 0)
 		return -1;
-	if (n == argc && !all) {
-		err_set(e, ERR_USAGE, "no image named");
-		return err_hint(e, "name images, or --all");
-	}
+	if ((n == argc) != all)
+		return err_set(e, ERR_USAGE, "name images, or --all");
 	if (mode_name && progress_mode_parse(mode_name, &mode) < 0)
-		return err_set(e, ERR_USAGE, "--progress: '%s'", mode_name);
+		return err_set(e, ERR_USAGE,
+			"--progress: expected auto, plain, json, timings or none, got '%s'",
+			mode_name);
 	p = progress_new(mode);
 	rc = verify(argv + n, argc - n, all, repair, p, e);
 	progress_free(p);
