@@ -37,28 +37,45 @@ static int parse_progress(const struct build_request *r, struct progress **p, st
 	return 0;
 }
 
+/* A manifest with what every verb needs beside it. */
+struct app {
+	struct config config;
+	struct mirrors mirrors;
+	struct manifest m;
+};
+
+static int app_open(struct app *a, const char *name, struct err *e)
+{
+	if (config_load(&a->config, e) < 0)
+		return -1;
+	if (load_app(&a->m, name, e) < 0) {
+		config_fini(&a->config);
+		return -1;
+	}
+	mirrors_init(&a->mirrors, &a->config);
+	return 0;
+}
+
+static void app_close(struct app *a)
+{
+	mirrors_fini(&a->mirrors);
+	manifest_fini(&a->m);
+	config_fini(&a->config);
+}
+
 /* ---- lock ---- */
 
 static int lock_app(const struct build_request *r, struct progress *p, struct err *e)
 {
-	struct config config;
-	struct mirrors mirrors;
-	struct manifest m;
+	struct app a;
 	int rc;
 
-	if (config_load(&config, e) < 0)
+	if (app_open(&a, r->app, e) < 0)
 		return -1;
-	if (load_app(&m, r->app, e) < 0) {
-		config_fini(&config);
-		return -1;
-	}
-	mirrors_init(&mirrors, &config);
-	rc = r->files ? build_lock_files(&m, e) : build_lock(&m, &mirrors, p, e);
+	rc = r->files ? build_lock_files(&a.m, e) : build_lock(&a.m, &a.mirrors, p, e);
 	if (rc == 0)
-		printf("%s/lock.json\n", m.dir);
-	mirrors_fini(&mirrors);
-	manifest_fini(&m);
-	config_fini(&config);
+		printf("%s/lock.json\n", a.m.dir);
+	app_close(&a);
 	return rc;
 }
 
@@ -83,42 +100,43 @@ int cmd_image_lock(const struct command *self, int argc, char **argv, struct err
 
 /* ---- build ---- */
 
+static int build_locked(struct app *a, const struct build_options *o, struct progress *p,
+	struct digest *d, bool *cached, struct err *e)
+{
+	struct lock l;
+	struct store s;
+	int rc = -1;
+
+	if (lock_load(&l, a->m.dir, e) < 0)
+		return -1;
+	if (store_open(&s, a->config.root, true, e) == 0) {
+		rc = mount_sweep(&s, e);
+		if (rc == 0)
+			rc = build_run(&a->m, &l, &a->mirrors, &s, o, p, d, cached, e);
+		store_close(&s);
+	}
+	lock_fini(&l);
+	return rc;
+}
+
 static int build_app(const struct build_request *r, const struct build_options *o,
 	struct progress *p, struct err *e)
 {
-	struct config config;
-	struct mirrors mirrors;
-	struct manifest m;
-	struct lock l;
-	struct store s;
-	struct digest d;
 	char text[DIGEST_TEXT + 1];
+	struct app a;
+	struct digest d;
 	bool cached;
-	int rc = -1;
+	int rc;
 
-	if (config_load(&config, e) < 0)
+	if (app_open(&a, r->app, e) < 0)
 		return -1;
-	if (load_app(&m, r->app, e) < 0) {
-		config_fini(&config);
-		return -1;
-	}
-	mirrors_init(&mirrors, &config);
-	if (lock_load(&l, m.dir, e) == 0) {
-		if (store_open(&s, config.root, true, e) == 0) {
-			rc = mount_sweep(&s, e) < 0
-				     ? -1
-				     : build_run(&m, &l, &mirrors, &s, o, p, &d, &cached, e);
-			store_close(&s);
-		}
-		lock_fini(&l);
-	}
-	if (rc == 0 && !r->quiet)
-		progress_note(p, "%s:%s %s", m.name, m.version, cached ? "is up to date" : "built");
-	if (rc == 0)
+	rc = build_locked(&a, o, p, &d, &cached, e);
+	if (rc == 0) {
+		progress_note(
+			p, "%s:%s %s", a.m.name, a.m.version, cached ? "is up to date" : "built");
 		puts(digest_text(&d, text));
-	mirrors_fini(&mirrors);
-	manifest_fini(&m);
-	config_fini(&config);
+	}
+	app_close(&a);
 	return rc;
 }
 
