@@ -61,11 +61,16 @@ static bool same_file(int folder, const char *name, int fd)
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+static void lock_name(char out[LOCK_NAME], const char *hex)
+{
+	snprintf(out, LOCK_NAME, "%.*s.lock", DIGEST_HEX, hex);
+}
+
 static int share(int folder, const char *hex, struct err *e)
 {
 	char name[LOCK_NAME];
 
-	snprintf(name, sizeof(name), "%s.lock", hex);
+	lock_name(name, hex);
 	for (;;) {
 		auto_fd int fd = sys_openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 
@@ -148,7 +153,7 @@ static int unmount_unused(struct store *s, int folder, const char *hex, int lock
 
 	if (sys_flock(lock, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? 0 : err_sys(e, "lock mnt/%s.lock", hex);
-	snprintf(name, sizeof(name), "%s.lock", hex);
+	lock_name(name, hex);
 	if (!same_file(folder, name, lock)) /* swept before we had it, and perhaps in use anew */
 		return 0;
 	for (int i = 0; i < UNMOUNTS_MAX && (rc = is_mounted(folder, hex, e)) > 0; i++)
@@ -182,7 +187,7 @@ static int sweep_one(struct store *s, int folder, const char *hex, struct err *e
 	ready = mount_image_ready(s, &manifest, e);
 	if (ready < 0 || (ready && !mounted))
 		return ready < 0 ? -1 : 0;
-	snprintf(name, sizeof(name), "%s.lock", hex);
+	lock_name(name, hex);
 
 	auto_fd int lock = sys_openat(folder, name, O_RDWR | O_NOFOLLOW, 0);
 

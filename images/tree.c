@@ -1,12 +1,10 @@
 #include "images/tree.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/str.h"
+#include "images/tree-attr.h"
 
 enum { LINKS_MAX = 40, BUCKETS_MIN = 1024 };
 
@@ -17,93 +15,6 @@ struct tree {
 	size_t nbuckets, count;
 	uint64_t seed; /* names come from outside: nobody shall be able to aim them at one bucket */
 };
-
-/* ---- paths ---- */
-
-static int check_name(const char *name, size_t n, const char *path, struct err *e)
-{
-	if (n == 0)
-		return err_set(e, ERR_CORRUPT, "path '%.200s': empty component", path);
-	if (memchr(name, '/', n))
-		return err_set(e, ERR_CORRUPT, "name '%.200s' has a slash", path);
-	if (n > TREE_NAME_MAX)
-		return err_set(e, ERR_CORRUPT, "path '%.200s': a component is longer than %d bytes",
-			path, TREE_NAME_MAX);
-	if ((n == 1 && name[0] == '.') || (n == 2 && name[0] == '.' && name[1] == '.'))
-		return err_set(
-			e, ERR_CORRUPT, "path '%.200s': component '%.*s'", path, (int)n, name);
-	if (n >= 4 && memcmp(name, ".wh.", 4) == 0) /* would delete a file when the layer is read */
-		return err_set(e, ERR_CORRUPT,
-			"path '%.200s': names that begin with .wh. cannot be kept in an image",
-			path);
-	return 0;
-}
-
-int tree_check_path(const char *path, struct err *e)
-{
-	size_t len = strnlen(path, TREE_PATH_MAX + 1), depth = 0;
-
-	if (len > TREE_PATH_MAX)
-		return err_set(e, ERR_CORRUPT, "path '%.200s...' is longer than %d bytes", path,
-			TREE_PATH_MAX);
-	for (const char *p = path; len > 0;) {
-		const char *end = strchrnul(p, '/');
-
-		if (check_name(p, (size_t)(end - p), path, e) < 0)
-			return -1;
-		if (++depth > TREE_DEPTH_MAX)
-			return err_set(e, ERR_CORRUPT,
-				"path '%.200s...' has more than %d components", path,
-				TREE_DEPTH_MAX);
-		if (*end == '\0')
-			break;
-		p = end + 1;
-	}
-	return 0;
-}
-
-int tree_clean_path(const char *name, char *out, struct err *e)
-{
-	size_t n = 0;
-
-	for (const char *p = name; *p;) {
-		const char *end = strchrnul(p, '/');
-		size_t len = (size_t)(end - p);
-
-		if (len > 0 && !(len == 1 && p[0] == '.')) {
-			if (len + 1 > TREE_PATH_MAX - n)
-				return err_set(e, ERR_CORRUPT,
-					"path '%.200s...' is longer than %d bytes", name,
-					TREE_PATH_MAX);
-			if (n > 0)
-				out[n++] = '/';
-			memcpy(out + n, p, len);
-			n += len;
-		}
-		p = *end ? end + 1 : end;
-	}
-	out[n] = '\0';
-	return tree_check_path(out, e);
-}
-
-char *node_path(const struct node *n, char *out)
-{
-	size_t len = 0;
-
-	for (const struct node *p = n; p->parent; p = p->parent)
-		len += strlen(p->name) + (p->parent->parent ? 1 : 0);
-	assert(len <= TREE_PATH_MAX);
-	out[len] = '\0';
-	for (const struct node *p = n; p->parent; p = p->parent) {
-		size_t k = strlen(p->name);
-
-		len -= k;
-		memcpy(out + len, p->name, k);
-		if (p->parent->parent)
-			out[--len] = '/';
-	}
-	return out;
-}
 
 /* ---- nodes ---- */
 
@@ -333,7 +244,7 @@ static struct node *make_folder(
 {
 	struct node *k;
 
-	if (check_name(name, n, name, e) < 0 || (w->links > 0 && check_place(dir, n, e) < 0))
+	if (tree_check_name(name, n, e) < 0 || (w->links > 0 && check_place(dir, n, e) < 0))
 		return NULL;
 	k = add_child(w->t, dir, name, n, e);
 	if (!k)
@@ -428,105 +339,6 @@ struct node *tree_next(struct node *n)
 
 /* ---- putting ---- */
 
-/* Prefixes that the EROFS image can hold; the part after the prefix must not be empty. */
-static bool xattr_name_ok(const char *name)
-{
-	static const char *const prefixes[] = {"user.", "trusted.", "security."};
-
-	if (strlen(name) > TREE_NAME_MAX)
-		return false;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (str_starts(name, prefixes[i]) && name[strlen(prefixes[i])])
-			return true;
-	return str_eq(name, "system.posix_acl_access") || str_eq(name, "system.posix_acl_default");
-}
-
-static int check_xattrs(const struct attr *a, struct err *e)
-{
-	size_t total = 0;
-
-	if (a->nxattrs > TREE_XATTRS_MAX)
-		return err_set(e, ERR_CORRUPT, "%" PRIu32 " extended attributes, the limit is %d",
-			a->nxattrs, TREE_XATTRS_MAX);
-	for (uint32_t i = 0; i < a->nxattrs; i++) {
-		const struct xattr *x = &a->xattrs[i];
-
-		if (!xattr_name_ok(x->name))
-			return err_set(e, ERR_CORRUPT,
-				"extended attribute '%.200s': not user.*, trusted.*, security.* or "
-				"an ACL",
-				x->name);
-		if (i > 0 && strcmp(x[-1].name, x->name) >= 0)
-			return err_set(e, ERR_CORRUPT,
-				"extended attribute '%.200s': twice, or not sorted", x->name);
-		if (x->len > TREE_XATTR_VALUE_MAX)
-			return err_set(e, ERR_CORRUPT,
-				"extended attribute '%.200s': longer than %d bytes", x->name,
-				TREE_XATTR_VALUE_MAX);
-		total += strlen(x->name) + x->len;
-	}
-	if (total > TREE_XATTRS_BYTES)
-		return err_set(e, ERR_CORRUPT, "%zu bytes of extended attributes, the limit is %d",
-			total, TREE_XATTRS_BYTES);
-	return 0;
-}
-
-static int check_attr(const struct attr *a, struct err *e)
-{
-	switch (a->type) {
-	case NODE_SYMLINK:
-	case NODE_HARDLINK:
-		if (!a->target || !a->target[0] || strlen(a->target) > TREE_PATH_MAX)
-			return err_set(e, ERR_CORRUPT,
-				"the link's target is empty or longer than %d bytes",
-				TREE_PATH_MAX);
-		break;
-	case NODE_FILE:
-		assert(a->nchunks == (a->size + CHUNK_SIZE - 1) / CHUNK_SIZE);
-		break;
-	case NODE_CHAR:
-	case NODE_BLOCK:
-		if (a->major >= 1 << 12 || a->minor >= 1 << 20)
-			return err_set(e, ERR_CORRUPT, "device number %" PRIu32 ":%" PRIu32,
-				a->major, a->minor);
-		break;
-	case NODE_DIR:
-	case NODE_FIFO:
-		break;
-	}
-	return check_xattrs(a, e);
-}
-
-/* A copy of a that owns everything, without what its type does not have. */
-static struct attr copy_attr(struct arena *m, const struct attr *a)
-{
-	struct attr c = {.type = a->type,
-		.mode = a->mode & 07777,
-		.uid = a->uid,
-		.gid = a->gid,
-		.mtime = a->mtime,
-		.nxattrs = a->nxattrs};
-
-	if (a->type == NODE_SYMLINK)
-		c.target = arena_strdup(m, a->target);
-	if (a->type == NODE_CHAR || a->type == NODE_BLOCK) {
-		c.major = a->major;
-		c.minor = a->minor;
-	}
-	if (a->type == NODE_FILE && a->nchunks > 0) {
-		c.size = a->size;
-		c.nchunks = a->nchunks;
-		c.chunks = arena_dup(m, a->chunks, a->nchunks * sizeof(*a->chunks));
-	}
-	if (a->nxattrs > 0)
-		c.xattrs = arena_dup(m, a->xattrs, a->nxattrs * sizeof(*a->xattrs));
-	for (uint32_t i = 0; i < a->nxattrs; i++) {
-		c.xattrs[i].name = arena_strdup(m, a->xattrs[i].name);
-		c.xattrs[i].value = arena_dup(m, a->xattrs[i].value, a->xattrs[i].len);
-	}
-	return c;
-}
-
 /* The folder that shall hold the last component of path, which is left in *leaf. */
 static struct node *walk_parent(struct walk *w, const char *path, const char **leaf, struct err *e)
 {
@@ -595,7 +407,7 @@ static struct node *put_at(struct tree *t, struct node *dir, const char *leaf, c
 	if (!n)
 		return NULL;
 	ring_leave(n);
-	n->a = copy_attr(&t->arena, a);
+	n->a = attr_copy(&t->arena, a);
 	n->layer = CHUNK_NO_LAYER;
 	if (object) {
 		n->a = (struct attr){.type = NODE_HARDLINK};
@@ -616,7 +428,7 @@ struct node *tree_put(
 	walk_init(&w, t, &folder, origin);
 	if (tree_check_path(path, e) < 0)
 		return NULL;
-	if (check_attr(a, e) == 0 &&
+	if (attr_check(a, e) == 0 &&
 		(a->type != NODE_HARDLINK || (object = link_object(t, a->target, e))) &&
 		(!*path || (dir = walk_parent(&w, path, &leaf, e))))
 		n = put_at(t, dir, leaf, a, object, e);
@@ -635,8 +447,8 @@ struct node *tree_add(struct tree *t, struct node *dir, const char *name, const 
 	struct node *k = NULL;
 
 	assert(!object == (a->type != NODE_HARDLINK) && dir->a.type == NODE_DIR);
-	if (check_name(name, n, name, e) < 0 || check_place(dir, n, e) < 0 ||
-		(object ? check_links(object, e) : check_attr(a, e)) < 0)
+	if (tree_check_name(name, n, e) < 0 || check_place(dir, n, e) < 0 ||
+		(object ? check_links(object, e) : attr_check(a, e)) < 0)
 		k = NULL;
 	else if (child_of(t, dir, name, n))
 		err_set(e, ERR_EXISTS, "there is such an object already");

@@ -92,6 +92,8 @@ struct node *tree_root(struct tree *t);
 size_t tree_count(const struct tree *t);
 struct arena *tree_arena(struct tree *t);
 
+/* The same as tree_check_path() for one component of n bytes. */
+int tree_check_name(const char *name, size_t n, struct err *e) must_check;
 /* Is path one that a tree may hold: relative, no empty, "." or ".." component, no NUL, within the
  * limits above, and no name that begins with ".wh." (layers cannot carry those)? The error names it
  * and the limit. Every path from an archive goes through here after tree_clean_path(). Errors:
