@@ -9,8 +9,8 @@
 
 /* One thing to have. Either digest is what it is verified against. */
 struct input {
-	const char *name;  /* for people: "libc6 2.36-9" */
-	const char *url;   /* resolved address */
+	const char *name;    /* for people: "libc6 2.36-9" */
+	const char *url;     /* resolved address */
 	enum hash_kind kind; /* HASH_SHA256 or HASH_SHA512 */
 	uint8_t digest[HASH_MAX];
 	uint64_t size; /* exact; 0: unknown, then max bounds it */
@@ -25,20 +25,20 @@ char *cache_name(const struct input *in, char out[CACHE_NAME]);
 int cache_open(struct store *s, const struct input *in, struct err *e) must_check;
 bool cache_has(struct store *s, const struct input *in);
 
-/* Fetch what is missing of in[0..n), in parallel (libcurl multi, keep-alive), resuming partial files
- * of an earlier run, verified before use. Retries 5xx, 429 (Retry-After) and broken transfers.
- * Errors: NOT_FOUND (404; hint: lock again), CORRUPT (name, address, expected and found digest),
- * NETWORK, SYSTEM (full disk: which, how much). Nothing that did not verify is left. */
+/* Fetch what is missing of in[0..n), in parallel (libcurl multi, keep-alive), resuming partial
+ * files of an earlier run, verified before use. Retries 5xx, 429 (Retry-After) and broken
+ * transfers. Errors: NOT_FOUND (404; hint: lock again), CORRUPT (name, address, expected and found
+ * digest), NETWORK, SYSTEM (full disk: which, how much). Nothing that did not verify is left. */
 int cache_fetch(struct store *s, const struct input *in, size_t n, struct progress *p,
 	struct err *e) must_check;
 
-/* Re-hash an open cached file and drop it from the cache when it is not what it should be (CORRUPT; the next run
- * fetches it again). */
+/* Re-hash an open cached file and drop it from the cache when it is not what it should be (CORRUPT;
+ * the next run fetches it again). */
 int cache_verify(struct store *s, const struct input *in, int fd, struct err *e) must_check;
 
-/* Is what h saw what in is to be? CORRUPT names it, `where` it came from, the expected and the found
- * digest. Uses h up. */
-int cache_check_digest(const struct input *in, struct hash *h, const char *where,
-	struct err *e) must_check;
+/* Is what h saw what in is to be? CORRUPT names it, `where` it came from, the expected and the
+ * found digest. Uses h up. */
+int cache_check_digest(
+	const struct input *in, struct hash *h, const char *where, struct err *e) must_check;
 
 #endif

@@ -196,8 +196,9 @@ static int tried_enough(struct fetch *f, struct lane *l)
 	if (last.kind != ERR_NETWORK)
 		return failed(f, l);
 	err_set(&l->t.e, last.kind, "%.1400s, after %u tries", last.text, l->tries);
-	err_hint(&l->t.e, "check the network and the mirror; what arrived is kept, and the next run "
-			  "goes on from there");
+	err_hint(&l->t.e,
+		"check the network and the mirror; what arrived is kept, and the next run "
+		"goes on from there");
 	return give_up(f, l);
 }
 
@@ -208,7 +209,8 @@ static int retry(struct fetch *f, struct lane *l)
 
 	if (l->t.part.size >= l->mark + PROGRESS_BYTES)
 		l->tries = 0;
-	if (l->t.part.size > l->mark) /* never less: what comes again after a restart is no progress */
+	if (l->t.part.size >
+		l->mark) /* never less: what comes again after a restart is no progress */
 		l->mark = l->t.part.size;
 	if (++l->tries >= f->limits->tries)
 		return tried_enough(f, l);

@@ -1,6 +1,6 @@
-/* package-lock.json (version 2 or 3) as a graph: entries are placed packages, edges are what they ask
- * for, found the way node finds it. Which entries stay follows npm's own rules: an optional package
- * that is left out takes along what needs it, and what only it needed. */
+/* package-lock.json (version 2 or 3) as a graph: entries are placed packages, edges are what they
+ * ask for, found the way node finds it. Which entries stay follows npm's own rules: an optional
+ * package that is left out takes along what needs it, and what only it needed. */
 #ifndef BUILDER_NPM_GRAPH_H
 #define BUILDER_NPM_GRAPH_H
 
@@ -42,8 +42,9 @@ int npm_graph_init(struct npm_graph *g, const char *platform, const struct strin
 	struct err *e) must_check;
 void npm_graph_fini(struct npm_graph *g);
 
-/* Read the text of a lock; name is for errors: CORRUPT and UNSUPPORTED with file:line:col. Then decide
- * who is gone: an entry for another platform is, when it is optional; else it is UNSUPPORTED. */
+/* Read the text of a lock; name is for errors: CORRUPT and UNSUPPORTED with file:line:col. Then
+ * decide who is gone: an entry for another platform is, when it is optional; else it is
+ * UNSUPPORTED. */
 int npm_graph_read(struct npm_graph *g, const char *name, const void *text, size_t n,
 	struct err *e) must_check;
 

@@ -11,8 +11,8 @@ struct partial {
 	struct store *s;
 	const struct input *in;
 	int fd;
-	uint64_t size;    /* bytes in the file */
-	uint64_t hashed;  /* bytes of it that hash has seen */
+	uint64_t size;   /* bytes in the file */
+	uint64_t hashed; /* bytes of it that hash has seen */
 	struct hash hash;
 	char name[CACHE_NAME + 16];
 };
@@ -21,8 +21,8 @@ struct partial {
 int partial_prepare(struct store *s, struct err *e) must_check;
 
 /* 1: open and locked, with what an earlier run left in it. 0: another process has it; try again. */
-int partial_open(struct partial *p, struct store *s, const struct input *in, struct err *e)
-	must_check;
+int partial_open(
+	struct partial *p, struct store *s, const struct input *in, struct err *e) must_check;
 /* Unlock; the file stays. Fine twice. */
 void partial_close(struct partial *p);
 /* Close and delete. */

@@ -18,7 +18,8 @@ enum verdict {
 
 struct transfer {
 	const struct fetch_limits *limits;
-	const uint64_t *need; /* bytes that all inputs still lack: for the hint when the disk is full */
+	const uint64_t
+		*need; /* bytes that all inputs still lack: for the hint when the disk is full */
 	struct partial part;
 	CURL *curl;
 
@@ -27,7 +28,7 @@ struct transfer {
 	enum verdict refused; /* by a callback, which can only stop the transfer */
 	bool has_range;       /* the answer's Content-Range, and where it starts and ends */
 	uint64_t range_start, range_total; /* total 0: not said */
-	bool whole;           /* the answer began at byte 0 and said how long it is */
+	bool whole;                        /* the answer began at byte 0 and said how long it is */
 	double retry_after_ms;
 	struct err e;
 	char text[CURL_ERROR_SIZE], where[512];

@@ -482,7 +482,8 @@ static void put_header(
 	snprintf(h + 136, 12, "%011o", 499162500u); /* npm's 1985 */
 	h[156] = type;
 	snprintf(h + 157, 100, "%s", link);
-	memcpy(h + 257, "ustar\00000", 8);
+	snprintf(h + 257, 6, "ustar");
+	h[263] = h[264] = '0';
 	for (size_t i = 0; i < sizeof(h); i++)
 		sum += i >= 148 && i < 156 ? 0 : (unsigned char)h[i];
 	snprintf(h + 148, 8, "%06o", sum);
@@ -563,17 +564,24 @@ static const struct entry *find(const struct fixture *f, const char *path)
 	return NULL;
 }
 
-static void holds(const struct fixture *f, const char *path, const void *want, size_t n)
+static struct attr attr_of(const struct fixture *f, const char *path)
 {
 	const struct entry *en = find(f, path);
-	auto_free unsigned char *data = mem_alloc(n + 1);
-	size_t at = 0;
 
 	if (!en)
 		fail_msg("no %s", path);
-	assert_int_equal(en->a.size, n);
-	for (uint32_t i = 0; i < en->a.nchunks; at += en->a.chunks[i++].length)
-		assert_int_equal(pool_read(f->pool, &en->a.chunks[i], data + at, NULL), 0);
+	return en ? en->a : (struct attr){0};
+}
+
+static void holds(const struct fixture *f, const char *path, const void *want, size_t n)
+{
+	struct attr a = attr_of(f, path);
+	auto_free unsigned char *data = mem_alloc(n + 1);
+	size_t at = 0;
+
+	assert_int_equal(a.size, n);
+	for (uint32_t i = 0; i < a.nchunks; at += a.chunks[i++].length)
+		assert_int_equal(pool_read(f->pool, &a.chunks[i], data + at, NULL), 0);
 	assert_int_equal(at, n);
 	assert_memory_equal(data, want, n);
 }
@@ -581,7 +589,7 @@ static void holds(const struct fixture *f, const char *path, const void *want, s
 TEST(a_tarball_is_unpacked_below_its_place)
 {
 	auto_buf struct buf tar = BUF_INIT(1 << 20);
-	const struct entry *en;
+	struct attr a;
 	struct fixture f;
 
 	put_file(&tar, "whatever/lib/x.js", "hello", 5, 0600);
@@ -596,14 +604,14 @@ TEST(a_tarball_is_unpacked_below_its_place)
 		fail_msg("%s", f.e.text);
 	assert_int_equal(f.out.n, 5);
 	holds(&f, "opt/app/node_modules/@s/a/lib/x.js", "hello", 5);
-	en = find(&f, "opt/app/node_modules/@s/a/lib/x.js");
-	assert_int_equal(en->a.mode, 0644);
-	assert_int_equal(en->a.uid, 0);
-	assert_int_equal(en->a.gid, 0);
-	assert_int_equal(en->a.mtime, 499162500);
-	assert_int_equal(find(&f, "opt/app/node_modules/@s/a/bin/y")->a.mode, 0755);
-	assert_int_equal(find(&f, "opt/app/node_modules/@s/a/bin/z")->a.mode, 0755);
-	assert_int_equal(find(&f, "opt/app/node_modules/@s/a/empty")->a.mode, 0755);
+	a = attr_of(&f, "opt/app/node_modules/@s/a/lib/x.js");
+	assert_int_equal(a.mode, 0644);
+	assert_int_equal(a.uid, 0);
+	assert_int_equal(a.gid, 0);
+	assert_int_equal(a.mtime, 499162500);
+	assert_int_equal(attr_of(&f, "opt/app/node_modules/@s/a/bin/y").mode, 0755);
+	assert_int_equal(attr_of(&f, "opt/app/node_modules/@s/a/bin/z").mode, 0755);
+	assert_int_equal(attr_of(&f, "opt/app/node_modules/@s/a/empty").mode, 0755);
 	holds(&f, "opt/app/node_modules/@s/a/first/folder", "too", 3);
 	teardown(&f);
 }

@@ -188,7 +188,7 @@ TEST(a_lock_installs_as_npm_ci_does)
 	auto_free char *registry = registry_of_host();
 	auto_free char *modules = NULL;
 	struct fixture f;
-	struct input *in;
+	struct input *in = NULL;
 	size_t commands = 0, ours = 0;
 
 	setup(&f);
