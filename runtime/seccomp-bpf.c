@@ -151,12 +151,11 @@ struct ranges {
 
 static void add_range(struct ranges *rs, struct range r)
 {
-	struct range *last = rs->n ? &rs->v[rs->n - 1] : NULL;
+	const struct range *last;
 
-	if (last && last->first == r.first) {
-		*last = r;
-		return;
-	}
+	if (rs->n && rs->v[rs->n - 1].first == r.first)
+		rs->n--; /* that one was empty */
+	last = rs->n ? &rs->v[rs->n - 1] : NULL;
 	if (last && !last->nrules && !r.nrules && last->action == r.action)
 		return;
 	mem_grow(&rs->v, &rs->cap, rs->n);

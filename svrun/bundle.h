@@ -15,7 +15,8 @@ struct bundle_request {
 	const json_t *image; /* the image's config document */
 	const char *digest;  /* of its manifest, for the annotation */
 	struct instance *instance;
-	int rootfd; /* the container's root, for /etc/passwd */
+	const char *lower; /* where the image is mounted: config.json's root.path */
+	int rootfd;        /* the container's root, for /etc/passwd */
 };
 
 /* Make config.json, which the caller owns, and the small files it binds. Errors: USAGE (an option),

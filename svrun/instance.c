@@ -101,15 +101,19 @@ int instance_create(
 	return -1;
 }
 
-static int make_folders(struct instance *i, struct err *e)
+/* upper/ is the root folder that the container sees: like the image's, whose own is below it. */
+static int make_folders(struct instance *i, int lower, struct err *e)
 {
-	static const char *const names[] = {"upper", "work", "rootfs"};
+	struct stat st;
 
-	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
-		if (sys_mkdirat(i->dir, names[k], 0755) < 0) {
-			err_sys(e, "instance %s: make %s", i->id, names[k]);
-			return sys_hint_space(e, i->dir, 0);
-		}
+	if (sys_fstat(lower, &st) < 0)
+		return err_sys(e, "root of the image");
+	if (sys_mkdirat(i->dir, "upper", 0755) < 0 || sys_mkdirat(i->dir, "work", 0700) < 0 ||
+		fchmodat(i->dir, "upper", st.st_mode & 07777, 0) < 0 ||
+		fchownat(i->dir, "upper", st.st_uid, st.st_gid, 0) < 0) {
+		err_sys(e, "instance %s: make folders", i->id);
+		return sys_hint_space(e, i->dir, 0);
+	}
 	return 0;
 }
 
@@ -121,7 +125,7 @@ int instance_overlay(struct instance *i, const char *lower, struct err *e)
 
 	if (low < 0)
 		return err_sys(e, "image mount %s", lower);
-	if (make_folders(i, e) < 0)
+	if (make_folders(i, low, e) < 0)
 		return -1;
 	/* By descriptor: a store's path may be long or have a colon, which overlayfs takes apart.
 	 */

@@ -2,9 +2,8 @@
  *
  *   config.json   the OCI bundle's configuration, as it was started
  *   hosts ...     small files that are bound over the image's
- *   upper/ work/  what the container wrote (overlayfs)
- *   rootfs/       where config.json says the root is; the mount itself is never attached on the
- * host state.json    after its end, unless --rm: how it ended
+ *   upper/ work/  what the container wrote (overlayfs; never attached on the host)
+ *   state.json    after its end, unless --rm: how it ended
  *
  * A running svrun holds an exclusive flock on the folder; the kernel drops it when svrun dies,
  * however it dies. instances_sweep() removes what such a death left. */

@@ -134,7 +134,7 @@ static int run_instance(const struct run_options *o, struct source *s, struct in
 	auto_fd int root = instance_overlay(i, s->mount.path, e);
 	if (root < 0)
 		return -1;
-	struct bundle_request request = {o, s->image.config, s->digest, i, root};
+	struct bundle_request request = {o, s->image.config, s->digest, i, s->mount.path, root};
 	if (make_spec(&request, &spec, e) < 0)
 		return -1;
 	if (supervise_init(&sup, &so, e) < 0) {
