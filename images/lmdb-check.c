@@ -196,7 +196,7 @@ static int check_branch_node(struct walk *w, uint64_t page, const uint8_t *node,
 	return walk_page(w, child, level + 1, e);
 }
 
-/* Keys of one page ascend; in a branch the first one is never looked at. */
+/* Keys of one page ascend. */
 static int check_order(
 	struct walk *w, uint64_t page, const uint8_t *a, const uint8_t *b, struct err *e)
 {
@@ -229,9 +229,9 @@ static int walk_nodes(
 			return bad_page(w, page, "an entry outside of the page");
 		rc = leaf ? check_leaf_node(w, page, node, w->page_size - at, e)
 			  : check_branch_node(w, page, node, w->page_size - at, level, e);
-		if (rc < 0 || (i > (leaf ? 0 : 1) && check_order(w, page, before, node, e) < 0))
+		if (rc < 0 || (before && check_order(w, page, before, node, e) < 0))
 			return -1;
-		before = node;
+		before = leaf || i > 0 ? node : NULL; /* a branch's first key is never looked at */
 	}
 	return 0;
 }
