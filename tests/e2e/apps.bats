@@ -116,7 +116,7 @@ more_teardown() {
 
 @test "ocr reads a picture on standard input" {
 	need_image ocr
-	run "$SVRUN" run --rm ocr <"$DATA/ocr.png"
+	run "$SVRUN" run --rm -i ocr <"$DATA/ocr.png"
 	expect_status 0
 	expect_in "$output" "Chunks are verified once" "and read 4096 bytes at a time"
 }
