@@ -31,7 +31,7 @@ static int verify_one(const struct verify_request *r, const char *ref, struct er
 		printf("%s: %zu layers and %zu chunks are what they should be%s\n", ref, im.nlayers,
 			v.chunks, v.repaired ? " again" : "");
 	if (v.repaired)
-		printf("%s: %zu repaired\n", ref, v.repaired);
+		printf("%s: %zu wrong or missing pieces were written again\n", ref, v.repaired);
 	image_fini(&im);
 	return rc < 0 ? err_ctx(e, "%s", ref) : 0;
 }
