@@ -18,130 +18,6 @@ enum {
 	NAMES_BYTES = 128 << 20, /* names and link targets of one archive */
 };
 
-/* ---- file data: cut into chunks, put into the pool ---- */
-
-struct sink {
-	struct pool *pool;
-	unsigned char *buf; /* CHUNK_SIZE */
-	uint32_t fill;
-	uint64_t size; /* bytes so far, those in buf included */
-	struct chunk *chunks;
-	size_t n, cap;
-};
-
-static void sink_init(struct sink *s, struct pool *p)
-{
-	*s = (struct sink){.pool = p, .buf = mem_alloc(CHUNK_SIZE)};
-}
-
-static void sink_fini(struct sink *s)
-{
-	free(s->buf);
-	free(s->chunks);
-}
-
-#define auto_sink __attribute__((cleanup(sink_fini)))
-
-static void sink_begin(struct sink *s)
-{
-	s->fill = 0;
-	s->size = 0;
-	s->n = 0;
-}
-
-static int sink_flush(struct sink *s, struct err *e)
-{
-	if (s->fill == 0)
-		return 0;
-	if (s->n >= UINT32_MAX)
-		return err_set(e, ERR_CORRUPT, "more than %" PRIu32 " chunks", UINT32_MAX);
-	mem_grow(&s->chunks, &s->cap, s->n);
-	s->chunks[s->n] = (struct chunk){.block = CHUNK_NO_BLOCK, .layer = CHUNK_NO_LAYER};
-	if (pool_put(s->pool, s->buf, s->fill, &s->chunks[s->n], e) < 0)
-		return -1;
-	s->n++;
-	s->fill = 0;
-	return 0;
-}
-
-/* data NULL: zeros. */
-static int sink_add(struct sink *s, const void *data, uint64_t n, struct err *e)
-{
-	const unsigned char *p = data;
-
-	while (n > 0) {
-		uint32_t room = CHUNK_SIZE - s->fill;
-		uint32_t k = n < room ? (uint32_t)n : room;
-
-		if (p) {
-			memcpy(s->buf + s->fill, p, k);
-			p += k;
-		} else {
-			memset(s->buf + s->fill, 0, k);
-		}
-		s->fill += k;
-		s->size += k;
-		n -= k;
-		if (s->fill == CHUNK_SIZE && sink_flush(s, e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int sink_end(struct sink *s, struct arena *arena, struct attr *a, struct err *e)
-{
-	if (sink_flush(s, e) < 0)
-		return -1;
-	a->size = s->size;
-	a->nchunks = (uint32_t)s->n;
-	a->chunks = s->n ? arena_dup(arena, s->chunks, s->n * sizeof(*s->chunks)) : NULL;
-	return 0;
-}
-
-int content_from_fd(int fd, const char *name, struct pool *p, struct arena *arena, struct attr *a,
-	struct digest *sha256, struct err *e)
-{
-	auto_sink struct sink s;
-	struct hash h;
-	ssize_t n;
-
-	sink_init(&s, p);
-	hash_init(&h, HASH_SHA256);
-	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	while ((n = sys_read(fd, s.buf + s.fill, CHUNK_SIZE - s.fill)) > 0) {
-		if (sha256)
-			hash_add(&h, s.buf + s.fill, (size_t)n);
-		s.fill += (uint32_t)n;
-		s.size += (uint64_t)n;
-		if (s.fill == CHUNK_SIZE && sink_flush(&s, e) < 0)
-			return err_ctx(e, "%s", name);
-	}
-	if (n < 0)
-		return err_sys(e, "read %s", name);
-	if (sha256)
-		*sha256 = hash_digest(&h);
-	return sink_end(&s, arena, a, e) < 0 ? err_ctx(e, "%s", name) : 0;
-}
-
-int content_from_mem(const void *data, size_t n, struct pool *p, struct arena *arena,
-	struct attr *a, struct err *e)
-{
-	const unsigned char *bytes = data;
-	size_t count = n / CHUNK_SIZE + (n % CHUNK_SIZE != 0);
-
-	a->size = n;
-	a->nchunks = (uint32_t)count;
-	a->chunks = count ? arena_alloc(arena, count * sizeof(*a->chunks)) : NULL;
-	for (size_t i = 0; i < count; i++) {
-		size_t at = i * CHUNK_SIZE, k = n - at < CHUNK_SIZE ? n - at : CHUNK_SIZE;
-
-		a->chunks[i] = (struct chunk){.block = CHUNK_NO_BLOCK, .layer = CHUNK_NO_LAYER};
-		if (pool_put(p, bytes + at, (uint32_t)k, &a->chunks[i], e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* ---- opening ---- */
 
 /* libarchive's client data: a range of a file. */
@@ -244,7 +120,7 @@ struct unpack {
 	struct archive *archive;
 	const struct archive_rules *rules;
 	struct entries *out;
-	struct sink sink;
+	struct content sink;
 	size_t first;   /* of out: entries before are not ours */
 	size_t members; /* seen, those left out included */
 	uint64_t bytes; /* of file data */
@@ -444,27 +320,28 @@ static int read_data(struct unpack *u, struct archive_entry *en, const char *nam
 	/* what it claims is refused before any of it is unpacked */
 	if (known && size > limit)
 		return refuse_limit(u, name, which, number, e);
-	sink_begin(&u->sink);
+	content_begin(&u->sink);
 	while ((rc = archive_read_data_block(u->archive, &block, &n, &at)) == ARCHIVE_OK) {
 		if (at < 0 || (uint64_t)at < u->sink.size)
 			return refuse(u, name, "has overlapping pieces", e);
 		if ((uint64_t)at > limit || n > limit - (uint64_t)at)
 			return refuse_limit(u, name, which, number, e);
-		if (sink_add(&u->sink, NULL, (uint64_t)at - u->sink.size, e) < 0 ||
-			sink_add(&u->sink, block, n, e) < 0)
+		if (content_add(&u->sink, NULL, (uint64_t)at - u->sink.size, e) < 0 ||
+			content_add(&u->sink, block, n, e) < 0)
 			return -1;
 	}
 	if (rc != ARCHIVE_EOF)
 		return archive_err(u->archive, u->rules->name, e);
 	if (known && u->sink.size > size)
 		return refuse(u, name, "has more data than its size says", e);
-	if (known && sink_add(&u->sink, NULL, size - u->sink.size, e) < 0) /* a hole at its end */
+	if (known &&
+		content_add(&u->sink, NULL, size - u->sink.size, e) < 0) /* a hole at its end */
 		return -1;
 	u->bytes += u->sink.size;
 	return 0;
 }
 
-/* Of a member that strip leaves out; libarchive unpacks to skip, so the limits hold here, too. */
+/* Of a member that is left out; libarchive unpacks to skip, so the limits hold here, too. */
 static int skip_data(struct unpack *u, struct archive_entry *en, const char *name, struct err *e)
 {
 	uint64_t size = archive_entry_size_is_set(en) ? (uint64_t)archive_entry_size(en) : 0;
@@ -479,6 +356,7 @@ static int unpack_member(struct unpack *u, struct archive_entry *en, struct err 
 {
 	const char *name = archive_entry_pathname(en);
 	struct attr a = {0};
+	bool pruned;
 	int mapped;
 
 	if (!name)
@@ -496,13 +374,19 @@ static int unpack_member(struct unpack *u, struct archive_entry *en, struct err 
 		return -1;
 	if (u->names > NAMES_BYTES)
 		return refuse_limit(u, name, "makes all names too long", NAMES_BYTES, e);
-	if (a.type == NODE_FILE && !mapped)
-		return skip_data(u, en, name, e);
-	if (a.type == NODE_FILE &&
-		(read_data(u, en, name, e) < 0 || sink_end(&u->sink, &u->out->arena, &a, e) < 0))
+	pruned = mapped && u->rules->prune && (a.type == NODE_FILE || a.type == NODE_HARDLINK) &&
+		 prune_matches(u->rules->prune, u->path);
+	if (a.type == NODE_FILE && (!mapped || pruned) && skip_data(u, en, name, e) < 0)
 		return -1;
-	if (mapped)
-		entries_add(u->out, u->path)->a = a;
+	if (a.type == NODE_FILE && mapped && !pruned &&
+		(read_data(u, en, name, e) < 0 || content_end(&u->sink, &u->out->arena, &a, e) < 0))
+		return -1;
+	if (mapped) {
+		struct entry *made = entries_add(u->out, u->path);
+
+		made->a = a;
+		made->pruned = pruned;
+	}
 	return 0;
 }
 
@@ -569,9 +453,9 @@ int archive_unpack(struct archive *a, const struct archive_rules *r, struct pool
 	int rc;
 
 	*u = (struct unpack){.archive = a, .rules = r, .out = out, .first = out->n};
-	sink_init(&u->sink, p);
+	content_init(&u->sink, p);
 	rc = unpack_all(u, e);
-	sink_fini(&u->sink);
+	content_fini(&u->sink);
 	free(u);
 	uselocale(old);
 	return rc;

@@ -5,8 +5,9 @@
 #ifndef BUILDER_ARCHIVE_H
 #define BUILDER_ARCHIVE_H
 
+#include "builder/content.h"
 #include "builder/entries.h"
-#include "images/pool.h"
+#include "builder/prune.h"
 
 struct archive;
 
@@ -22,8 +23,9 @@ struct archive_rules {
 	bool plain_modes;   /* 0755 for folders and what is executable, else 0644 (npm) */
 	bool no_links;      /* refuse everything but files and folders (npm) */
 	bool same_twice;    /* a file may come again with the same mode and bytes (npm has such) */
-	uint64_t max_bytes; /* of all file data */
-	uint64_t max_file;  /* of one file */
+	const struct prune *prune; /* do not keep the data of what it names; NULL: all is kept */
+	uint64_t max_bytes;        /* of all file data */
+	uint64_t max_file;         /* of one file */
 	size_t max_entries;
 	int64_t mtime; /* >= 0: for every entry, instead of the archive's */
 };
@@ -43,13 +45,5 @@ void archive_close_ref(struct archive **a);
  * in chunks. Of the extended attributes only security.capability is kept. */
 int archive_unpack(struct archive *a, const struct archive_rules *r, struct pool *p,
 	struct entries *out, struct err *e) must_check;
-
-/* Put a whole open file (a model, files.from) into the pool: fills size and chunks of a, hashing
- * the whole into *sha256 (unless it is NULL). Streams; memory is one chunk. */
-int content_from_fd(int fd, const char *name, struct pool *p, struct arena *arena, struct attr *a,
-	struct digest *sha256, struct err *e) must_check;
-/* The same for bytes in memory (inline files, generated state). */
-int content_from_mem(const void *data, size_t n, struct pool *p, struct arena *arena,
-	struct attr *a, struct err *e) must_check;
 
 #endif

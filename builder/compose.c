@@ -121,6 +121,7 @@ struct work {
 	const struct lock *l;
 	struct store *s;
 	struct pool *pool;
+	struct prune *prune; /* what the manifest leaves out of packages */
 	struct progress *progress;
 	struct job *jobs;
 	size_t njobs;
@@ -147,7 +148,7 @@ static int unpack_deb(struct work *w, const struct job *j, struct err *e)
 	struct deb *d = &w->debs[j->i];
 	auto_fd int fd = cache_open(w->s, &in, e);
 	int rc = fd < 0 || cache_verify(w->s, &in, fd, e) < 0 ||
-				 deb_unpack(d, fd, in.name, w->pool, e) < 0
+				 deb_unpack(d, fd, in.name, w->prune, w->pool, e) < 0
 			 ? -1
 			 : 0;
 
@@ -324,6 +325,7 @@ static void work_fini(struct work *w)
 		entries_fini(&w->packages[i]);
 	for (size_t i = 0; i < w->ncontents; i++)
 		entries_fini(&w->contents[i]);
+	prune_free(w->prune);
 	arena_fini(&w->arena);
 }
 
@@ -453,6 +455,9 @@ int compose_tree(struct composed *c, const struct manifest *m, const struct lock
 	int rc;
 
 	*c = (struct composed){0};
+	w.prune = prune_new(&m->apt.prune, e);
+	if (!w.prune)
+		return -1;
 	list_jobs(&w);
 	for (size_t i = 0; i < w.njobs; i++)
 		total += w.jobs[i].weight;

@@ -284,12 +284,15 @@ static int read_control(
 /* ---- the whole ---- */
 
 static int read_data(struct deb *d, int fd, const struct member *m, const char *name,
-	struct pool *p, struct err *e)
+	const struct prune *prune, struct pool *p, struct err *e)
 {
 	auto_archive struct archive *a = open_member(fd, m, name, e);
 	uint64_t limit = RATIO_FREE + m->size * RATIO;
-	struct archive_rules r = {
-		.name = name, .keep_owner = true, .max_entries = DATA_ENTRIES, .mtime = -1};
+	struct archive_rules r = {.name = name,
+		.keep_owner = true,
+		.prune = prune,
+		.max_entries = DATA_ENTRIES,
+		.mtime = -1};
 
 	if (!a)
 		return -1;
@@ -297,15 +300,35 @@ static int read_data(struct deb *d, int fd, const struct member *m, const char *
 	return archive_unpack(a, &r, p, &d->data, e);
 }
 
-int deb_unpack(struct deb *d, int fd, const char *name, struct pool *p, struct err *e)
+/* Does a hard link that stays lead to a file whose data were not kept? */
+static bool needs_pruned(const struct deb *d)
+{
+	for (size_t i = 0; i < d->data.n; i++) {
+		const struct entry *link = &d->data.v[i];
+
+		if (link->a.type != NODE_HARDLINK || link->pruned)
+			continue;
+		for (size_t k = 0; k < d->data.n; k++)
+			if (d->data.v[k].pruned && str_eq(d->data.v[k].path, link->a.target))
+				return true;
+	}
+	return false;
+}
+
+int deb_unpack(struct deb *d, int fd, const char *name, const struct prune *prune, struct pool *p,
+	struct err *e)
 {
 	struct member part[3];
 
 	*d = (struct deb){0};
 	if (ar_read(fd, part, name, e) < 0 || check_format(fd, &part[0], name, e) < 0 ||
-		read_control(d, fd, &part[1], name, e) < 0)
+		read_control(d, fd, &part[1], name, e) < 0 ||
+		read_data(d, fd, &part[2], name, prune, p, e) < 0)
 		return -1;
-	return read_data(d, fd, &part[2], name, p, e);
+	if (!needs_pruned(d))
+		return 0;
+	entries_fini(&d->data);
+	return read_data(d, fd, &part[2], name, NULL, p, e);
 }
 
 void deb_fini(struct deb *d)

@@ -23,10 +23,12 @@ struct deb {
 	struct arena arena;
 };
 
-/* Unpack fd into d and the pool. Streams: memory is bounded by the decompressor's window.
- * Thread-safe for different packages. CORRUPT when it is truncated or malformed; the caller
- * compares name, version and arch with the lock. deb_fini() is due in any case. */
-int deb_unpack(struct deb *d, int fd, const char *name, struct pool *p, struct err *e) must_check;
+/* Unpack fd into d and the pool, without the data of what prune (may be NULL) names. Streams:
+ * memory is bounded by the decompressor's window. Thread-safe for different packages. CORRUPT when
+ * it is truncated or malformed; the caller compares name, version and arch with the lock.
+ * deb_fini() is due in any case. */
+int deb_unpack(struct deb *d, int fd, const char *name, const struct prune *prune, struct pool *p,
+	struct err *e) must_check;
 void deb_fini(struct deb *d);
 
 /* A member of control.tar, or NULL. */

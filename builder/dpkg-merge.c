@@ -89,7 +89,7 @@ static const struct deb *find_owner(const struct merge *m, const struct node *no
 		const struct deb *d = m->all[i];
 
 		for (size_t k = 0; d != m->deb && k < d->data.n; k++)
-			if (d->data.v[k].a.type != NODE_DIR &&
+			if (d->data.v[k].a.type != NODE_DIR && !d->data.v[k].pruned &&
 				str_eq(leaf(d->data.v[k].path), node->name) &&
 				rootfs_at(m->tree, d->data.v[k].path) == node &&
 				same_content(object_attr(node), entry_attr(m, &d->data.v[k])))
@@ -145,7 +145,7 @@ int dpkg_merge(struct tree *t, const struct deb *d, uint32_t origin, const struc
 
 	for (size_t i = 0; i < d->data.n; i++) {
 		const struct entry *en = &d->data.v[i];
-		int rc = decide(&m, en, e);
+		int rc = en->pruned ? 0 : decide(&m, en, e);
 
 		if (rc < 0)
 			return -1;

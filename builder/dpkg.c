@@ -51,7 +51,8 @@ static char *info_path(const struct deb *d, const char *file)
  */
 static bool is_lost(const struct database *db, const struct entry *en)
 {
-	const struct node *n = en->a.type == NODE_FILE ? rootfs_at(db->r.tree, en->path) : NULL;
+	const struct node *n =
+		en->a.type == NODE_FILE && !en->pruned ? rootfs_at(db->r.tree, en->path) : NULL;
 	const struct attr *a = n ? n->link ? &n->link->a : &n->a : NULL;
 
 	if (!a || a->type == NODE_DIR || n->origin == db->r.origin)
@@ -295,11 +296,15 @@ int dpkg_finish(struct tree *t, const struct manifest_apt *apt, const struct deb
 		.installed = apt->configure == APT_BUILTIN,
 	};
 
-	if (db.installed && configure_builtin(&db.r, debs, n, e) < 0)
-		return err_ctx(e, "built-in configuration");
-	if (prune_tree(&db.r, &apt->prune, e) < 0)
-		return -1;
-	if (db.installed && alternatives_make(&db.r, debs, n, &apt->alternatives, e) < 0)
-		return -1;
-	return write_database(&db, e);
+	struct prune *prune = prune_new(&apt->prune, e);
+	int rc = prune ? 0 : -1;
+
+	if (rc == 0 && db.installed && configure_builtin(&db.r, debs, n, e) < 0)
+		rc = err_ctx(e, "built-in configuration");
+	if (rc == 0)
+		rc = prune_tree(&db.r, prune, e);
+	prune_free(prune);
+	if (rc == 0 && db.installed)
+		rc = alternatives_make(&db.r, debs, n, &apt->alternatives, e);
+	return rc < 0 ? -1 : write_database(&db, e);
 }

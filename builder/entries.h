@@ -9,6 +9,7 @@
 struct entry {
 	const char *path; /* clean: tree_clean_path() */
 	struct attr a;
+	bool pruned; /* named by the input, but not to be put: its data were not kept */
 };
 
 struct entries {

@@ -1,8 +1,10 @@
 #include "builder/prune.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "builder/rootfs.h"
 
 enum { PATTERNS_MAX = 64, CONFIG_MAX = 64 << 10, LANG_MAX = 32 };
 
@@ -25,7 +27,7 @@ static const struct rule rules[] = {
 	{"pyc", {"/usr/**/__pycache__/**", "/usr/**/__pycache__", "/usr/**.pyc"}, {NULL}},
 };
 
-struct patterns {
+struct prune {
 	struct arena arena;
 	const char *exclude[PATTERNS_MAX], *include[PATTERNS_MAX];
 	size_t nexclude, ninclude;
@@ -40,7 +42,7 @@ static const char *fill_lang(struct arena *a, const char *pattern, const char *l
 	return arena_printf(a, "%.*s%s%s", (int)(at - pattern), pattern, lang, at + 7);
 }
 
-static int add_rule(struct patterns *p, const char *name, struct err *e)
+static int add_rule(struct prune *p, const char *name, struct err *e)
 {
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		const struct rule *r = &rules[i];
@@ -63,13 +65,18 @@ static int add_rule(struct patterns *p, const char *name, struct err *e)
 	return err_set(e, ERR_USAGE, "/apt/prune: unknown name '%s'", name);
 }
 
-static bool matches(const struct patterns *p, const char *path)
+bool prune_matches(const struct prune *p, const char *path)
 {
+	char full[TREE_PATH_MAX + 2];
+
+	if (p->nexclude == 0)
+		return false;
+	snprintf(full, sizeof(full), "/%s", path);
 	for (size_t i = 0; i < p->ninclude; i++)
-		if (str_glob(p->include[i], path))
+		if (str_glob(p->include[i], full))
 			return false;
 	for (size_t i = 0; i < p->nexclude; i++)
-		if (str_glob(p->exclude[i], path))
+		if (str_glob(p->exclude[i], full))
 			return true;
 	return false;
 }
@@ -77,13 +84,13 @@ static bool matches(const struct patterns *p, const char *path)
 /* Packages share documentation by a link; what it leads to holds the licence. */
 static bool is_doc_link(const struct node *n, const char *path)
 {
-	return n->a.type == NODE_SYMLINK && str_starts(path, "/usr/share/doc/") &&
-	       !strchr(path + 15, '/');
+	return n->a.type == NODE_SYMLINK && str_starts(path, "usr/share/doc/") &&
+	       !strchr(path + 14, '/');
 }
 
-static void remove_one(const struct rootfs *r, const struct patterns *p, struct node *n)
+static void remove_one(const struct rootfs *r, const struct prune *p, struct node *n)
 {
-	char path[TREE_PATH_MAX + 2] = "/";
+	char path[TREE_PATH_MAX + 1];
 
 	for (;;) {
 		struct node *parent = n->parent;
@@ -91,24 +98,22 @@ static void remove_one(const struct rootfs *r, const struct patterns *p, struct 
 		tree_remove(r->tree, n);
 		if (parent->child || !parent->parent)
 			return;
-		node_path(parent, path + 1);
-		if (!matches(p, path))
+		if (!prune_matches(p, node_path(parent, path)))
 			return;
 		n = parent;
 	}
 }
 
-static void remove_matching(const struct rootfs *r, const struct patterns *p)
+static void remove_matching(const struct rootfs *r, const struct prune *p)
 {
 	struct node **v = NULL;
 	size_t n = 0, cap = 0;
-	char path[TREE_PATH_MAX + 2] = "/";
+	char path[TREE_PATH_MAX + 1];
 
 	for (struct node *k = tree_root(r->tree); k; k = tree_next(k)) {
 		if (k->a.type == NODE_DIR)
 			continue;
-		node_path(k, path + 1);
-		if (!matches(p, path) || is_doc_link(k, path))
+		if (!prune_matches(p, node_path(k, path)) || is_doc_link(k, path))
 			continue;
 		mem_grow(&v, &cap, n);
 		v[n++] = k;
@@ -128,12 +133,10 @@ static void put_pattern(struct buf *b, const char *option, const char *pattern)
 	buf_printf(b, "\n");
 }
 
-static int write_config(const struct rootfs *r, const struct patterns *p, struct err *e)
+static int write_config(const struct rootfs *r, const struct prune *p, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(CONFIG_MAX);
 
-	if (p->nexclude == 0)
-		return 0;
 	buf_printf(&b, "# what the image was built without stays out of what is installed later\n");
 	for (size_t i = 0; i < p->nexclude; i++)
 		if (!str_starts(p->exclude[i], "/var/"))
@@ -145,17 +148,30 @@ static int write_config(const struct rootfs *r, const struct patterns *p, struct
 		(struct owner){.mode = 0644}, e);
 }
 
-int prune_tree(const struct rootfs *r, const struct strings *what, struct err *e)
+struct prune *prune_new(const struct strings *what, struct err *e)
 {
-	struct patterns p = {0};
-	int rc = 0;
+	struct prune *p = mem_alloc(sizeof(*p));
 
-	for (size_t i = 0; i < what->n && rc == 0; i++)
-		rc = add_rule(&p, what->v[i], e);
-	if (rc == 0 && p.nexclude > 0)
-		remove_matching(r, &p);
-	if (rc == 0)
-		rc = write_config(r, &p, e);
-	arena_fini(&p.arena);
-	return rc;
+	for (size_t i = 0; i < what->n; i++)
+		if (add_rule(p, what->v[i], e) < 0) {
+			prune_free(p);
+			return NULL;
+		}
+	return p;
+}
+
+void prune_free(struct prune *p)
+{
+	if (!p)
+		return;
+	arena_fini(&p->arena);
+	free(p);
+}
+
+int prune_tree(const struct rootfs *r, const struct prune *p, struct err *e)
+{
+	if (p->nexclude == 0)
+		return 0;
+	remove_matching(r, p);
+	return write_config(r, p, e);
 }

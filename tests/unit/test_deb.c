@@ -95,6 +95,7 @@ struct fixture {
 	char dir[32];
 	int fd;
 	struct pool *pool;
+	struct prune *prune;
 	struct deb deb;
 	struct err e;
 };
@@ -112,6 +113,7 @@ static void setup(struct fixture *f)
 static void teardown(struct fixture *f)
 {
 	deb_fini(&f->deb);
+	prune_free(f->prune);
 	pool_close(f->pool);
 	close(f->fd);
 	assert_int_equal(sys_remove_tree(AT_FDCWD, f->dir), 0);
@@ -123,7 +125,7 @@ static int unpack(struct fixture *f, const struct buf *b)
 
 	deb_fini(&f->deb);
 	assert_int_equal(sys_pwrite_all(fd, b->data, b->len, 0), 0);
-	return deb_unpack(&f->deb, fd, "x.deb", f->pool, &f->e);
+	return deb_unpack(&f->deb, fd, "x.deb", f->prune, f->pool, &f->e);
 }
 
 static void refused(const struct buf *b, const char *words)
@@ -272,9 +274,32 @@ TEST(hostile_data_members_are_refused)
 	refused(&b, "member './usr/../../etc/passwd'");
 }
 
+TEST(data_of_pruned_files_are_not_kept)
+{
+	static const char *const doc[] = {"doc"};
+	const char *names[] = {doc[0]};
+	const struct strings what = {.v = names, .n = 1};
+	auto_buf struct buf b = BUF_INIT(4 << 20);
+	struct fixture f;
+
+	make_deb(&b, &(struct recipe){.data_path = "./usr/share/doc/tiny/README",
+			     .filter = ARCHIVE_FILTER_NONE});
+	setup(&f);
+	f.prune = prune_new(&what, &f.e);
+	assert_non_null(f.prune);
+	if (unpack(&f, &b) < 0)
+		fail_msg("%s", f.e.text);
+	assert_int_equal(f.deb.data.n, 3);
+	assert_true(f.deb.data.v[2].pruned);
+	assert_int_equal(f.deb.data.v[2].a.nchunks, 0);
+	assert_false(f.deb.data.v[1].pruned);
+	teardown(&f);
+}
+
 RUN_TESTS(cmocka_unit_test(a_package_is_unpacked_whatever_its_compression),
 	cmocka_unit_test(a_package_cut_anywhere_is_refused),
 	cmocka_unit_test(flipped_bytes_give_an_error_or_a_package_but_no_crash),
 	cmocka_unit_test(members_out_of_order_are_refused),
 	cmocka_unit_test(a_bad_control_file_is_refused),
-	cmocka_unit_test(hostile_data_members_are_refused))
+	cmocka_unit_test(hostile_data_members_are_refused),
+	cmocka_unit_test(data_of_pruned_files_are_not_kept))
