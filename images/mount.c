@@ -109,11 +109,8 @@ static int mount_once(
 	rc = is_mounted(folder, hex, e);
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
-	rc = mount_image_ready(s, manifest, e);
-	if (rc < 0)
+	if (mount_prepare(s, manifest, NULL, e) < 0) /* no more than a look when it is there */
 		return -1;
-	if (rc == 0)
-		return err_set(e, ERR_NOT_FOUND, "no metadata image %s/erofs/%s.img", s->path, hex);
 	if (attach(s, folder, hex, e) == 0)
 		return 0;
 	if (e && e->kind == ERR_CORRUPT)

@@ -21,9 +21,10 @@ struct mount {
 int mount_prepare(struct store *s, const struct digest *manifest, struct tree *tree,
 	struct err *e) must_check;
 
-/* Mount the image unless it is mounted, and take a share in it. Neither LMDB nor the index is read
- * when the metadata image is there. nosuid and nodev on the host's side. Errors: NOT_FOUND,
- * CORRUPT, UNSUPPORTED (kernel), DENIED (not root), SYSTEM. */
+/* Mount the image unless it is mounted, and take a share in it. A metadata image that is missing or
+ * cut off is made first, as mount_prepare() does; otherwise neither LMDB nor the index is read.
+ * nosuid and nodev on the host's side. Errors: NOT_FOUND, CORRUPT, UNSUPPORTED (kernel), DENIED
+ * (not root), SYSTEM. */
 int mount_open(
 	struct mount *m, struct store *s, const struct digest *manifest, struct err *e) must_check;
 /* Give the share back; the last one unmounts. */

@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include "images/layer.h"
 #include "images/mount-image.h"
 #include "tests/unit/fixture.h"
 
@@ -256,6 +257,63 @@ TEST(a_cut_off_image_is_not_mounted_but_made_again)
 	fixture_fini(f);
 }
 
+/* The sha256 that a metadata image ends in. */
+static int read_trailer_digest(struct fixture *f, const struct digest *manifest, struct digest *d)
+{
+	char name[128], hex[DIGEST_HEX + 1];
+	struct stat st;
+	int fd, rc;
+
+	snprintf(name, sizeof(name), "erofs/%s.img", digest_hex(manifest, hex));
+	fd = openat(f->s.fd, name, O_RDONLY);
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	rc = sys_pread_all(fd, d, sizeof(*d), st.st_size - (off_t)sizeof(*d));
+	close(fd);
+	return rc;
+}
+
+static struct digest publish(struct fixture *f)
+{
+	auto_free struct node **v = mem_array(tree_count(f->t), sizeof(struct node *));
+	auto_json json_t *config =
+		json_pack("{s:s, s:s, s:{}}", "architecture", "amd64", "os", "linux", "config");
+	struct layer l = {.id = "all", .codec = CODEC_ZSTD, .level = 1};
+	struct image_plan plan = {.tree = f->t,
+		.layers = &l,
+		.nlayers = 1,
+		.config = config,
+		.created = "2024-01-01T00:00:00Z"};
+	struct digest manifest;
+	uint64_t size;
+	size_t n = 0;
+
+	for (struct node *k = tree_root(f->t); k; k = tree_next(k))
+		v[n++] = k;
+	need(layer_write(&l, 0, v, n, f->p, &f->s, NULL, &f->e));
+	need(image_publish(&f->s, &plan, &manifest, &size, &f->e));
+	return manifest;
+}
+
+TEST(a_missing_image_is_made_from_the_index_and_the_pool)
+{
+	struct fixture f_, *f = &f_;
+	struct digest manifest, other;
+	struct mount m;
+
+	if (init(f) < 0)
+		return;
+	manifest = publish(f);
+	assert_int_equal(mount_image_ready(&f->s, &manifest, &f->e), 0);
+	need(mount_open(&m, &f->s, &manifest, &f->e));
+	assert_readable(&m);
+	mount_close(&m, &f->s);
+	/* byte for byte what the tree at hand gives */
+	assert_int_equal(read_trailer_digest(f, &manifest, &other), 0);
+	assert_int_equal(read_trailer_digest(f, &image, &manifest), 0);
+	assert_memory_equal(&manifest, &other, sizeof(other));
+	fixture_fini(f);
+}
+
 TEST(an_altered_image_is_found_by_checking)
 {
 	struct fixture f_, *f = &f_;
@@ -310,5 +368,6 @@ RUN_TESTS(cmocka_unit_test(the_last_share_unmounts),
 	cmocka_unit_test(a_lock_without_a_name_is_not_trusted),
 	cmocka_unit_test(many_processes_at_once_never_lose_the_mount),
 	cmocka_unit_test(a_cut_off_image_is_not_mounted_but_made_again),
+	cmocka_unit_test(a_missing_image_is_made_from_the_index_and_the_pool),
 	cmocka_unit_test(an_altered_image_is_found_by_checking),
 	cmocka_unit_test(a_share_in_a_mounted_image_is_quick))
