@@ -169,18 +169,25 @@ static int read_lock(const struct manifest *m, const char *name, struct buf *tex
 	return fd < 0 ? err_sys(e, "open %s", name) : file_read_fd(fd, name, text, e);
 }
 
+int npm_lock_parse(struct lock *l, const struct strings *omit, const char *name, const void *text,
+	size_t n, struct err *e)
+{
+	struct npm_graph g;
+	int rc;
+
+	if (npm_graph_init(&g, l->platform, omit, e) < 0)
+		return -1;
+	rc = npm_graph_read(&g, name, text, n, e) < 0 || fill_all(&g, l, e) < 0 ? -1 : 0;
+	npm_graph_fini(&g);
+	return rc;
+}
+
 int npm_lock(struct lock *l, const struct manifest *m, struct err *e)
 {
 	auto_free char *name = mem_printf("%s/%s", m->dir, m->node.lock);
 	auto_buf struct buf text = BUF_INIT(LOCK_BYTES);
-	struct npm_graph g;
-	int rc;
 
-	if (npm_graph_init(&g, l->platform, &m->node.omit, e) < 0 ||
-		read_lock(m, name, &text, e) < 0)
+	if (read_lock(m, name, &text, e) < 0)
 		return -1;
-	rc = npm_graph_read(&g, name, text.data, text.len, e) < 0 || fill_all(&g, l, e) < 0 ? -1
-											    : 0;
-	npm_graph_fini(&g);
-	return rc;
+	return npm_lock_parse(l, &m->node.omit, name, text.data, text.len, e);
 }

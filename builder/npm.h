@@ -12,6 +12,9 @@ enum { NPM_BINS_MAX = 1000 }; /* commands of one package */
  * or libc left out, addresses built from the name and version ("mirror:npm/..."). An entry without
  * integrity, a link, a git or file dependency is refused by name. */
 int npm_lock(struct lock *l, const struct manifest *m, struct err *e) must_check;
+/* The same of the lock's bytes; name is for errors. */
+int npm_lock_parse(struct lock *l, const struct strings *omit, const char *name, const void *text,
+	size_t n, struct err *e) must_check;
 
 /* Unpack one tarball into out, below prefix + "/" + path. */
 int npm_unpack(const struct lock_npm *n, const char *prefix, int fd, struct pool *p,
