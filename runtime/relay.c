@@ -1,6 +1,7 @@
 #include "runtime/relay.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/sys.h"
 
@@ -45,11 +46,11 @@ static void fill(struct relay *r)
 {
 	ssize_t n;
 
-	if (r->len == 0)
+	if (r->start) {
+		memmove(r->buf, r->buf + r->start, r->len);
 		r->start = 0;
-	if (r->start + r->len == RELAY_SIZE)
-		return; /* until the rest is written */
-	n = sys_read(r->from, r->buf + r->start + r->len, RELAY_SIZE - r->start - r->len);
+	}
+	n = sys_read(r->from, r->buf + r->len, RELAY_SIZE - r->len);
 	if (n > 0)
 		r->len += (size_t)n;
 	else if (n == 0 || errno != EAGAIN) /* EIO: the last user of a terminal closed it */

@@ -106,9 +106,9 @@ static const struct row rows[] = {
 		"fadvise64_64 arm_fadvise64_64 copy_file_range sendfile sendfile64 splice tee "
 		"vmsplice pipe pipe2"},
 	{.names =
-		"stat stat64 lstat lstat64 fstat fstat64 fstatat64 newfstatat statx oldstat "
-		"oldlstat oldfstat statfs statfs64 fstatfs fstatfs64 access faccessat faccessat2 "
-		"readlink readlinkat getdents getdents64 readdir getcwd chdir fchdir umask "
+		"stat stat64 lstat lstat64 fstat fstat64 fstatat64 newfstatat statx "
+		"statfs statfs64 fstatfs fstatfs64 access faccessat faccessat2 "
+		"readlink readlinkat getdents getdents64 getcwd chdir fchdir umask "
 		"name_to_handle_at utime utimes utimensat utimensat_time64 futimesat"},
 	{.names =
 		"mkdir mkdirat mknod mknodat rmdir unlink unlinkat rename renameat renameat2 link "
@@ -149,8 +149,8 @@ static const struct row rows[] = {
 
 	/* Limits and facts. */
 	{.names =
-		"getrlimit ugetrlimit setrlimit prlimit64 getrusage sysinfo uname olduname "
-		"oldolduname getrandom"},
+		"getrlimit ugetrlimit setrlimit prlimit64 getrusage sysinfo uname "
+		"getrandom"},
 	{.names = "cacheflush breakpoint riscv_flush_icache"},
 
 	/* What a granted capability would be useless without. */
