@@ -16,6 +16,11 @@ enum {
 	GROUP_WEIGHT = CHUNK_SIZE,
 	GROUP_ITEMS = 256,
 	HEADER_WEIGHT = 1024,
+	THREADS_MAX = 16, /* the one that hashes keeps up with no more */
+	/* Groups that may wait for the next in order: on a busy machine its thread may not run for
+	 * a while. A slot has up to 3 MiB. */
+	SLOTS_PER_THREAD = 4,
+	SLOTS_MAX = 40,
 	RAW_MAX = 16 << 20, /* never reached: GROUP_ITEMS headers of long names, and the data */
 };
 
@@ -190,7 +195,7 @@ static int add_chunk(
 	struct buf *out = w->l->codec == CODEC_NONE ? &s->raw : &s->out;
 	size_t len, at;
 
-	if (close_frame(s, w->l, x, &len, e) < 0 || buf_reserve(&s->raw, CHUNK_SIZE, e) < 0 ||
+	if (close_frame(s, w->l, x, &len, e) < 0 || buf_reserve(&s->raw, c->length, e) < 0 ||
 		pool_check(w->pool, c, s->raw.data + s->raw.len, e) < 0)
 		return -1;
 	at = out->len;
@@ -271,7 +276,9 @@ static int take_group(void *ctx, size_t g, size_t slot, struct err *e)
 
 static int run(struct writer *w, struct err *e)
 {
-	size_t threads = workers_cores(), slots = 2 * threads;
+	size_t cores = workers_cores(), threads = cores < THREADS_MAX ? cores : THREADS_MAX;
+	size_t slots =
+		SLOTS_PER_THREAD * threads < SLOTS_MAX ? SLOTS_PER_THREAD * threads : SLOTS_MAX;
 	struct workers_pipe pipe = {.n = w->ngroups,
 		.threads = threads,
 		.slots = slots,

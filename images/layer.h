@@ -33,8 +33,8 @@ struct progress;
 
 /* Write nodes[0..n) as one layer blob of the store, data read from the pool, compressed by all
  * cores. `number` is the layer's index in the image: it goes into node->layer, and into layer,
- * stored and offset of every chunk that is in no layer yet. Memory: a few MiB a core. Progress
- * counts uncompressed bytes. Errors: CORRUPT (pool), SYSTEM. */
+ * stored and offset of every chunk that is in no layer yet. Memory: about 10 MiB a core, 150 MiB at
+ * most. Progress counts uncompressed bytes. Errors: CORRUPT (pool), SYSTEM. */
 int layer_write(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
 	struct pool *p, struct store *s, struct progress *pr, struct err *e) must_check;
 

@@ -44,7 +44,7 @@ int pool_find(struct pool *p, struct chunk *c, struct err *e) must_check;
 
 /* Read c->length bytes at c->block into out (no check of the digest). Short file: CORRUPT. */
 int pool_read(struct pool *p, const struct chunk *c, void *out, struct err *e) must_check;
-/* pool_read() into a scratch buffer of CHUNK_SIZE and compare: CORRUPT names the pool's file, the
+/* pool_read() into scratch (c->length bytes) and compare: CORRUPT names the pool's file, the
  * block, the expected and the found digest. */
 int pool_check(struct pool *p, const struct chunk *c, void *scratch, struct err *e) must_check;
 /* Write a recorded chunk's bytes again, in place, after their digest was compared with c's. */
