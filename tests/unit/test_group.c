@@ -96,7 +96,7 @@ TEST(a_path_pattern_wins_and_hard_links_stay_with_their_object)
 	make(&c);
 	assert_int_equal(group_tree(&g, &c, &b, NULL), 0);
 	assert_string_equal(names(find(&g, "os")), "usr lib libc.so zz-libc.so");
-	assert_string_equal(names(find(&g, "torch")), "usr lib libtorch.so");
+	assert_string_equal(names(find(&g, "torch")), "etc usr lib libtorch.so");
 	assert_string_equal(names(find(&g, "etc")), "etc torch.conf var lib dpkg status");
 	groups_fini(&g);
 	compose_fini(&c);

@@ -7,7 +7,11 @@ static const char *at(json_t *doc, const char *key)
 	auto_buf struct buf b = BUF_INIT(1 << 20);
 	static char out[4096];
 
-	json_text(json_object_get(json_object_get(doc, "config"), key), true, &b);
+	json_t *value = json_object_get(json_object_get(doc, "config"), key);
+
+	if (!value)
+		return "absent";
+	json_text(value, true, &b);
 	snprintf(out, sizeof(out), "%s", b.data);
 	return out;
 }
@@ -34,7 +38,7 @@ TEST(the_config_says_what_the_manifest_says)
 	assert_string_equal(at(c, "Env"), "[\"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/"
 					  "bin:/sbin:/bin\",\"A=1\",\"Z=x=y\"]");
 	assert_string_equal(at(c, "Entrypoint"), "[\"/bin/app\"]");
-	assert_string_equal(at(c, "Cmd"), "null");
+	assert_string_equal(at(c, "Cmd"), "absent");
 	assert_string_equal(at(c, "ExposedPorts"), "{\"53/udp\":{},\"8000/tcp\":{}}");
 	assert_string_equal(at(c, "User"), "\"1000:1000\"");
 	assert_non_null(strstr(at(c, "Labels"),
