@@ -109,7 +109,6 @@ TEST(what_a_killed_process_left_is_swept)
 TEST(a_mount_in_which_somebody_stands_is_left_alone)
 {
 	struct fixture f_, *f = &f_;
-	auto_free char *path = NULL;
 	struct mount m;
 	int inside;
 
