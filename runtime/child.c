@@ -76,6 +76,15 @@ static int step_devices(struct build *b, struct err *e)
 	return dev_fill(b->c->root, b->s, &b->place.own, e);
 }
 
+/* An image may name a working directory that it does not have. */
+static int step_workdir(struct build *b, struct err *e)
+{
+	auto_fd int fd =
+		mount_point(b->c->root, b->s->process.cwd, POINT_DIR, false, &b->place.own, e);
+
+	return fd < 0 ? err_ctx(e, "working directory") : 0;
+}
+
 static int step_sysctls(struct build *b, struct err *e)
 {
 	return b->s->nsysctls ? procfs_sysctls(b->place.proc, b->s, e) : 0;
@@ -145,22 +154,10 @@ static int step_stdio(struct build *b, struct err *e)
 	return 0;
 }
 
-static const struct {
-	const char *name;
-	int (*run)(struct build *b, struct err *e);
-} steps[] = {
-	{"session", step_alone},
-	{"cgroup", step_cgroup},
-	{"names", step_names},
-	{"root", step_root},
-	{"mounts", step_mounts},
-	{"devices", step_devices},
-	{"sysctls", step_sysctls},
-	{"masks", step_masks},
-	{"terminal", step_terminal},
-	{"pivot", step_pivot},
-	{"streams", step_stdio},
-};
+/* In this order: each relies on what those before it made. */
+static int (*const steps[])(struct build *b, struct err *e) = {step_alone, step_cgroup, step_names,
+	step_root, step_mounts, step_devices, step_workdir, step_sysctls, step_masks, step_terminal,
+	step_pivot, step_stdio};
 
 static void fail(int sync, int status, const struct err *e)
 {
@@ -239,7 +236,7 @@ void child_main(struct child *c)
 		.cgroup_ns = c->spec->namespaces[NS_CGROUP],
 		.proc = -1};
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-		if (steps[i].run(&b, &e) < 0)
+		if (steps[i](&b, &e) < 0)
 			fail(c->sync, status, &e);
 	if (sync_send(c->sync, &ready, b.master, &e) < 0 || become_program(&b, &status, &e) < 0)
 		fail(c->sync, status, &e);

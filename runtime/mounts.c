@@ -33,8 +33,9 @@ static int check_destination(const struct mount_plan *p, struct err *e)
 	return 0;
 }
 
-/* Nothing is mounted inside a procfs, whatever way led there: it could send elsewhere what we or
- * the container believe to read from and write to the kernel (CVE-2019-16884, CVE-2025-52881). */
+/* Nothing but a procfs is mounted on or inside a procfs, whatever way led there: it could send
+ * elsewhere what we or the container believe to read from and write to the kernel (CVE-2019-16884,
+ * CVE-2025-52881). */
 static int refuse_procfs(int at, struct err *e)
 {
 	struct statfs fs;
@@ -114,7 +115,7 @@ static int make_new(struct mounts_place *p, const struct mount_plan *m, struct e
 	bool no_links = kernel || str_eq(dest, "/dev");
 
 	auto_fd int at = mount_point(p->root, dest, POINT_DIR, no_links, &p->own, e);
-	if (at < 0 || refuse_procfs(at, e) < 0)
+	if (at < 0 || (!str_eq(type, "proc") && refuse_procfs(at, e) < 0))
 		return -1;
 	if (str_eq(type, "cgroup") || str_eq(type, "cgroup2"))
 		return make_cgroup(p, m, at, e);

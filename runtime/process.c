@@ -94,7 +94,7 @@ int process_confine(
 {
 	const struct spec_process *p = &s->process;
 
-	/* Limits may need CAP_SYS_RESOURCE, the working directory may have to be made: first. */
+	/* Limits may need CAP_SYS_RESOURCE, the way to the working directory CAP_DAC_OVERRIDE. */
 	if (set_limits(p, proc, e) < 0 || rootfs_chdir(p->cwd, e) < 0)
 		return -1;
 	umask(p->user.umask.set ? (mode_t)p->user.umask.v : 022);

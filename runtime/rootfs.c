@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/fs-mount.h"
-#include "runtime/mount-point.h"
 
 #ifndef MNT_DETACH
 #define MNT_DETACH 2
@@ -63,20 +62,13 @@ int rootfs_pivot(int root, bool readonly, struct err *e)
 
 int rootfs_chdir(const char *cwd, struct err *e)
 {
-	struct own_mounts own = {.n = 0};
 	char now[PATH_MAX];
 
 	auto_fd int root = sys_open("/", O_PATH | O_DIRECTORY, 0);
 	if (root < 0)
 		return err_sys(e, "open /");
-	if (own_mounts_add(&own, root, e) < 0)
-		return -1;
-	auto_fd int fd = mount_point(root, cwd, POINT_DIR, false, &own, e);
-	if (fd < 0)
-		return err_ctx(e, "working directory");
-	if (fchdir(fd) < 0)
-		return err_sys(e, "working directory %s", cwd);
-	if (!getcwd(now, sizeof(now)))
+	auto_fd int fd = sys_open_in_root(root, cwd, O_PATH | O_DIRECTORY, 0);
+	if (fd < 0 || fchdir(fd) < 0 || !getcwd(now, sizeof(now)))
 		return err_sys(e, "working directory %s", cwd);
 	if (now[0] != '/') /* the kernel says "(unreachable)/..." outside */
 		return err_set(e, ERR_DENIED, "working directory %s is outside of the root", cwd);

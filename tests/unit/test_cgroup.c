@@ -1,0 +1,187 @@
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/cgroup.h"
+
+static char path[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(path, sizeof(path), "/svrun/test-%d", (int)getpid());
+	return 0;
+}
+
+static void need_cgroups(void)
+{
+	if (geteuid() != 0 || access("/sys/fs/cgroup", W_OK) < 0)
+		skip();
+}
+
+/* Where the folder of the cgroup is in one hierarchy. */
+static void place(char *out, size_t size, const char *controller)
+{
+	struct statfs fs;
+
+	statfs("/sys/fs/cgroup", &fs);
+	snprintf(out, size, "/sys/fs/cgroup/%s%s",
+		fs.f_type == CGROUP2_SUPER_MAGIC ? "" : controller, path);
+}
+
+static bool exists(const char *controller)
+{
+	char p[160];
+
+	place(p, sizeof(p), controller);
+	return access(p, F_OK) == 0;
+}
+
+static void need(int rc, const struct err *e)
+{
+	if (rc < 0)
+		fail_msg("%s (%s)", e->text, e->hint);
+}
+
+static pid_t start(const struct cgroup *c)
+{
+	int into = cgroup_clone_fd(c);
+	struct clone_args a = {.flags = into < 0 ? 0 : CLONE_INTO_CGROUP,
+		.exit_signal = SIGCHLD,
+		.cgroup = into < 0 ? 0 : (unsigned)into};
+	pid_t pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+
+	if (pid == 0) {
+		struct err e = {0};
+
+		if (cgroup_join(c, &e) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+/* The child has entered when the cgroup says so. */
+static void await_member(const char *controller)
+{
+	struct timespec ms = {.tv_nsec = 1000000};
+	char p[192], c;
+
+	place(p, sizeof(p), controller);
+	snprintf(p + strlen(p), sizeof(p) - strlen(p), "/cgroup.procs");
+	for (int i = 0; i < 2000; i++) {
+		auto_fd int fd = sys_open(p, O_RDONLY, 0);
+
+		if (fd >= 0 && read(fd, &c, 1) == 1)
+			return;
+		nanosleep(&ms, NULL);
+	}
+	fail_msg("nobody entered %s", p);
+}
+
+TEST(a_cgroup_is_made_limited_entered_and_removed_with_what_is_in_it)
+{
+	struct spec_resources r = {.memory_limit = {true, 64 << 20},
+		.pids = {true, 20},
+		.cpu_quota = {true, 50000},
+		.cpu_period = {true, 100000}};
+	struct err e = {0};
+	struct cgroup c;
+	double begun;
+	int status;
+	pid_t pid;
+
+	need_cgroups();
+	need(cgroup_create(&c, path, &r, &e), &e);
+	need(cgroup_limit(&c, &r, &e), &e);
+	begun = sys_now_ms();
+	pid = start(&c);
+	await_member("pids");
+	printf("# entered in %.1f ms\n", sys_now_ms() - begun);
+	cgroup_fini(&c);
+	need(cgroup_destroy(path, &e), &e);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	assert_false(exists("pids"));
+	assert_false(exists("memory"));
+	need(cgroup_destroy(path, &e), &e); /* fine again */
+}
+
+TEST(one_that_is_in_use_is_not_taken_over)
+{
+	struct spec_resources r = {0};
+	struct err e = {0};
+	struct cgroup c, again;
+	int status;
+	pid_t pid;
+
+	need_cgroups();
+	need(cgroup_create(&c, path, &r, &e), &e);
+	need(cgroup_limit(&c, &r, &e), &e);
+	pid = start(&c);
+	await_member("devices");
+	assert_int_equal(cgroup_create(&again, path, &r, &e), -1);
+	assert_int_equal(e.kind, ERR_EXISTS);
+	assert_int_equal(kill(pid, 0), 0); /* untouched */
+	cgroup_fini(&c);
+	need(cgroup_destroy(path, &e), &e);
+	waitpid(pid, &status, 0);
+}
+
+TEST(an_empty_one_that_was_left_behind_is_taken_over)
+{
+	struct spec_resources r = {0};
+	struct err e = {0};
+	struct cgroup c;
+
+	need_cgroups();
+	need(cgroup_create(&c, path, &r, &e), &e);
+	cgroup_fini(&c);
+	need(cgroup_create(&c, path, &r, &e), &e);
+	cgroup_fini(&c);
+	need(cgroup_destroy(path, &e), &e);
+}
+
+TEST(a_limit_that_the_kernel_refuses_names_itself)
+{
+	struct spec_resources r = {.cpu_quota = {true, 1}, .cpu_period = {true, 100000}};
+	struct err e = {0};
+	struct cgroup c;
+
+	need_cgroups();
+	need(cgroup_create(&c, path, &r, &e), &e);
+	assert_int_equal(cgroup_limit(&c, &r, &e), -1);
+	assert_true(strstr(e.text, "cpu.") != NULL);
+	cgroup_fini(&c);
+	need(cgroup_destroy(path, &e), &e);
+}
+
+TEST(the_root_is_no_cgroup_for_a_container)
+{
+	struct spec_resources r = {0};
+	struct err e = {0};
+	struct cgroup c;
+
+	assert_int_equal(cgroup_create(&c, "/", &r, &e), -1);
+	assert_int_equal(e.kind, ERR_USAGE);
+}
+
+#define UNIT(name) cmocka_unit_test_setup(name, set_up)
+RUN_TESTS(UNIT(a_cgroup_is_made_limited_entered_and_removed_with_what_is_in_it),
+	UNIT(one_that_is_in_use_is_not_taken_over),
+	UNIT(an_empty_one_that_was_left_behind_is_taken_over),
+	UNIT(a_limit_that_the_kernel_refuses_names_itself),
+	UNIT(the_root_is_no_cgroup_for_a_container))

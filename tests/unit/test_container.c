@@ -1,0 +1,276 @@
+#include "tests/unit/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/container.h"
+#include "runtime/seccomp-profile.h"
+
+/* Containers whose root is the host's own tree, read-only, with a /tmp of their own: every host has
+ * a shell. */
+static const char base[] =
+	"{\"ociVersion\": \"1.2.0\","
+	" \"process\": {\"user\": {\"uid\": 0, \"gid\": 0}, \"cwd\": \"/tmp/work\","
+	"   \"args\": [\"sh\", \"-c\", \"exit 3\"], \"noNewPrivileges\": true,"
+	"   \"env\": [\"PATH=/usr/bin:/bin\"],"
+	"   \"capabilities\": {\"bounding\": [\"CAP_KILL\"], \"permitted\": [\"CAP_KILL\"],"
+	"     \"effective\": [\"CAP_KILL\"]}},"
+	" \"root\": {\"path\": \"/\", \"readonly\": true}, \"hostname\": \"inside\","
+	" \"mounts\": ["
+	"   {\"destination\": \"/proc\", \"type\": \"proc\", \"source\": \"proc\"},"
+	"   {\"destination\": \"/dev\", \"type\": \"tmpfs\", \"source\": \"tmpfs\","
+	"     \"options\": [\"mode=755\"]},"
+	"   {\"destination\": \"/dev/pts\", \"type\": \"devpts\", \"source\": \"devpts\","
+	"     \"options\": [\"newinstance\", \"ptmxmode=0666\"]},"
+	"   {\"destination\": \"/tmp\", \"type\": \"tmpfs\", \"source\": \"tmpfs\"}],"
+	" \"linux\": {\"namespaces\": [{\"type\": \"mount\"}, {\"type\": \"pid\"}, {\"type\": "
+	"\"uts\"},"
+	"   {\"type\": \"ipc\"}, {\"type\": \"network\"}, {\"type\": \"cgroup\"}],"
+	"   \"maskedPaths\": [\"/proc/kcore\", \"/proc/keys\", \"/nothing/here\"],"
+	"   \"readonlyPaths\": [\"/proc/sys\"]}}";
+
+struct rig {
+	json_t *json;
+	struct spec spec;
+	struct container *c;
+	struct err e;
+	int status;
+};
+
+/* Set members of /process, /linux or the top, from JSON text. */
+static void patch(struct rig *r, const char *where, const char *text)
+{
+	json_t *p = json_parse(text, strlen(text), &r->e);
+
+	if (!p)
+		fail_msg("%s", r->e.text);
+	json_object_update(*where ? json_object_get(r->json, where) : r->json, p);
+	json_decref(p);
+}
+
+static void rig_init(struct rig *r, const char *script)
+{
+	*r = (struct rig){.c = NULL};
+	if (geteuid() != 0)
+		skip();
+	r->json = json_parse(base, strlen(base), &r->e);
+	if (!r->json)
+		fail_msg("%s", r->e.text);
+	if (script)
+		json_array_set_new(json_object_get(json_object_get(r->json, "process"), "args"), 2,
+			json_string(script));
+	json_object_set_new(json_object_get(r->json, "linux"), "seccomp", seccomp_profile(0));
+}
+
+static int rig_create(struct rig *r)
+{
+	struct container_options o = {.bundle = "/tmp", .root = -1, .stdio = {0, 1, 2}};
+
+	if (spec_read(&r->spec, r->json, "config.json", &r->e) < 0)
+		fail_msg("%s", r->e.text);
+	o.spec = &r->spec;
+	return container_create(&r->c, &o, &r->e);
+}
+
+static void rig_fini(struct rig *r)
+{
+	if (container_delete(r->c, &r->e) < 0)
+		fail_msg("%s", r->e.text);
+	spec_fini(&r->spec);
+	json_decref(r->json);
+}
+
+/* Run to the end; the status must be this. */
+static void ends_with(struct rig *r, int status)
+{
+	if (rig_create(r) < 0 || container_start(r->c, &r->status, &r->e) < 0 ||
+		container_reap(r->c, &r->status, &r->e) < 0)
+		fail_msg("%s", r->e.text);
+	assert_int_equal(r->status, status);
+	rig_fini(r);
+}
+
+TEST(a_program_runs_and_its_status_comes_back)
+{
+	struct rig r;
+
+	rig_init(&r, "exit 3");
+	ends_with(&r, 3);
+}
+
+TEST(inside_it_is_first_process_of_another_host)
+{
+	struct rig r;
+
+	rig_init(&r, "test $$ = 1 && test \"$(uname -n)\" = inside && test \"$(pwd)\" = /tmp/work");
+	ends_with(&r, 0);
+}
+
+TEST(the_root_is_read_only_and_the_tmpfs_is_not)
+{
+	struct rig r;
+
+	rig_init(&r, "! touch /etc/svrun-was-here 2>/dev/null && touch /tmp/x && "
+		     "! sh -c 'echo 1 >/proc/sys/kernel/shmmax' 2>/dev/null");
+	ends_with(&r, 0);
+}
+
+TEST(masked_files_are_the_null_device)
+{
+	struct rig r;
+
+	rig_init(&r, "test -c /proc/keys && test -z \"$(cat /proc/keys)\" && "
+		     "! chmod 0 /proc/keys 2>/dev/null");
+	ends_with(&r, 0);
+}
+
+TEST(nothing_but_the_standard_streams_is_open)
+{
+	struct rig r;
+	int leak = open("/", O_PATH | O_DIRECTORY); /* not close-on-exec */
+
+	rig_init(&r, "set -- /proc/self/fd/*; for f; do case $f in */0|*/1|*/2) ;; "
+		     "*) test -e $f && exit 1;; esac; done; exit 0");
+	assert_true(leak >= 3);
+	ends_with(&r, 0);
+	close(leak);
+}
+
+TEST(capabilities_and_filter_are_in_force)
+{
+	struct rig r;
+
+	rig_init(&r, "grep -q 'CapBnd:.0000000000000020' /proc/self/status && "
+		     "grep -q 'CapEff:.0000000000000020' /proc/self/status && "
+		     "grep -q 'NoNewPrivs:.1' /proc/self/status && "
+		     "grep -q 'Seccomp:.2' /proc/self/status");
+	ends_with(&r, 0);
+}
+
+TEST(another_user_has_just_the_groups_of_the_config)
+{
+	struct rig r;
+
+	rig_init(&r, "test \"$(id -u):$(id -g):$(id -G)\" = 1234:5678:'5678 42'");
+	patch(&r, "process",
+		"{\"user\": {\"uid\": 1234, \"gid\": 5678, \"additionalGids\": [42]},"
+		" \"capabilities\": {}, \"cwd\": \"/\"}");
+	ends_with(&r, 0);
+}
+
+TEST(a_program_that_is_not_there_is_127_and_nothing_is_left)
+{
+	struct rig r;
+
+	rig_init(&r, NULL);
+	patch(&r, "process", "{\"args\": [\"no-such-program\"]}");
+	assert_int_equal(rig_create(&r), 0);
+	assert_int_equal(container_start(r.c, &r.status, &r.e), -1);
+	assert_int_equal(r.status, 127);
+	assert_string_equal(r.e.text, "exec 'no-such-program': not found in PATH (/usr/bin:/bin)");
+	rig_fini(&r);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child */
+}
+
+static void create_fails(struct rig *r, const char *text)
+{
+	assert_int_equal(rig_create(r), -1);
+	assert_string_equal(r->e.text, text);
+	r->c = NULL;
+	rig_fini(r);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+TEST(a_step_that_fails_says_what_and_leaves_no_process)
+{
+	struct rig r;
+
+	rig_init(&r, NULL);
+	patch(&r, "", "{\"root\": {\"path\": \"/no/such/root\"}}");
+	create_fails(&r, "root /no/such/root: No such file or directory");
+	rig_init(&r, NULL);
+	patch(&r, "",
+		"{\"mounts\": [{\"destination\": \"/tmp\", \"type\": \"bind\","
+		" \"source\": \"/no/such/source\"}]}");
+	create_fails(&r, "mount /tmp: /no/such/source: bind: No such file or directory");
+	rig_init(&r, NULL);
+	patch(&r, "", "{\"mounts\": [{\"destination\": \"/tmp\", \"type\": \"nofs\"}]}");
+	create_fails(&r, "mount /tmp: file system nofs: No such device");
+	rig_init(&r, NULL);
+	patch(&r, "",
+		"{\"mounts\": [{\"destination\": \"/tmp\", \"type\": \"tmpfs\","
+		" \"options\": [\"size=many\"]}]}");
+	create_fails(&r, "mount /tmp: option 'size=many' of tmpfs: Invalid argument");
+	rig_init(&r, NULL);
+	patch(&r, "linux", "{\"sysctl\": {\"kernel.panic\": \"1\"}}");
+	create_fails(&r, "sysctl kernel.panic would change the host");
+	rig_init(&r, NULL);
+	patch(&r, "", "{\"process\": null}");
+	create_fails(&r, "the config has no process");
+}
+
+TEST(a_created_container_that_is_never_started_goes_away)
+{
+	struct rig r;
+
+	rig_init(&r, "exit 0");
+	assert_int_equal(rig_create(&r), 0);
+	assert_int_equal(kill(container_pid(r.c), 0), 0);
+	rig_fini(&r);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+TEST(deleting_a_running_container_kills_everything_in_it)
+{
+	struct rig r;
+	pid_t pid;
+
+	rig_init(&r, "sleep 1000 & sleep 1000 & wait");
+	assert_int_equal(rig_create(&r), 0);
+	assert_int_equal(container_start(r.c, &r.status, &r.e), 0);
+	pid = container_pid(r.c);
+	rig_fini(&r);
+	assert_int_equal(kill(pid, 0), -1);
+}
+
+TEST(a_terminal_is_one_of_the_containers_own)
+{
+	struct rig r;
+	int master;
+
+	rig_init(&r, "test \"$(tty)\" = /dev/pts/0 && test -c /dev/console && "
+		     "test \"$(stty size)\" = '24 81' && test -w /dev/tty");
+	patch(&r, "process",
+		"{\"terminal\": true, \"consoleSize\": {\"height\": 24, \"width\": 81}}");
+	assert_int_equal(rig_create(&r), 0);
+	master = container_take_terminal(r.c);
+	assert_true(master >= 0);
+	assert_true(isatty(master));
+	assert_int_equal(container_take_terminal(r.c), -1);
+	assert_int_equal(container_start(r.c, &r.status, &r.e), 0);
+	assert_int_equal(container_reap(r.c, &r.status, &r.e), 0);
+	assert_int_equal(r.status, 0);
+	close(master);
+	rig_fini(&r);
+}
+
+RUN_TESTS(cmocka_unit_test(a_program_runs_and_its_status_comes_back),
+	cmocka_unit_test(inside_it_is_first_process_of_another_host),
+	cmocka_unit_test(the_root_is_read_only_and_the_tmpfs_is_not),
+	cmocka_unit_test(masked_files_are_the_null_device),
+	cmocka_unit_test(nothing_but_the_standard_streams_is_open),
+	cmocka_unit_test(capabilities_and_filter_are_in_force),
+	cmocka_unit_test(another_user_has_just_the_groups_of_the_config),
+	cmocka_unit_test(a_program_that_is_not_there_is_127_and_nothing_is_left),
+	cmocka_unit_test(a_step_that_fails_says_what_and_leaves_no_process),
+	cmocka_unit_test(a_created_container_that_is_never_started_goes_away),
+	cmocka_unit_test(deleting_a_running_container_kills_everything_in_it),
+	cmocka_unit_test(a_terminal_is_one_of_the_containers_own))
