@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/sys.h"
@@ -22,14 +23,18 @@ enum {
 	TABLE_SIZE = 48, /* u32, u16 flags, u16 depth, u64 branch, leaf, overflow, entries, root */
 	TABLE_INTEGER_KEY = 8,
 	DEPTH_MAX = 32,
-	PAGE_SIZE_MAX = 65536,
+	PAGE_SIZE_MIN = 512,
+	PAGE_SIZE_MAX = 32768,
 	FILE_PAGES_MAX = INT32_MAX,
+	META_MAGIC = PAGE_HEADER,
+	META_VERSION = PAGE_HEADER + 4,
 	META_TABLES = PAGE_HEADER + 24, /* of the free pages, then the main table */
 	META_LAST = META_TABLES + 2 * TABLE_SIZE,
 	META_SNAPSHOT = META_LAST + 8,
 	META_END = META_SNAPSHOT + 8,
 };
 static const uint64_t no_page = UINT64_MAX;
+static const uint32_t magic = 0xbeefc0de, version = 1;
 
 struct table {
 	uint16_t flags, depth;
@@ -289,6 +294,37 @@ static int walk_file(struct walk *w, const uint8_t *meta, uint64_t meta_page, st
 	return walk_table(w, meta + META_TABLES + TABLE_SIZE, meta_page, e);
 }
 
+static bool is_meta(const uint8_t *m, uint64_t page, uint32_t page_size)
+{
+	uint64_t last = get64(m + META_LAST);
+
+	return get64(m) == page && get16(m + 10) == PAGE_META && get32(m + META_MAGIC) == magic &&
+	       get32(m + META_VERSION) == version && get32(m + META_TABLES) == page_size &&
+	       get16(m + META_TABLES + 4) == TABLE_INTEGER_KEY && last >= 1 &&
+	       last <= FILE_PAGES_MAX;
+}
+
+int lmdb_check_head(int fd, const char *name, struct err *e)
+{
+	struct walk w = {.fd = fd, .name = name};
+	uint8_t meta[META_END];
+	struct stat st;
+
+	if (sys_fstat(fd, &st) < 0)
+		return err_sys(e, "stat %s", name);
+	if (st.st_size == 0)
+		return 0;
+	if (read_pages(&w, 0, meta, sizeof(meta), e) < 0)
+		return -1;
+	w.page_size = get32(meta + META_TABLES); /* where LMDB keeps it */
+	if (w.page_size < PAGE_SIZE_MIN || w.page_size > PAGE_SIZE_MAX ||
+		(w.page_size & (w.page_size - 1)) || !is_meta(meta, 0, w.page_size))
+		return bad_page(&w, 0, "not the head of an LMDB file");
+	if (read_pages(&w, 1, meta, sizeof(meta), e) < 0)
+		return -1;
+	return is_meta(meta, 1, w.page_size) ? 0 : bad_page(&w, 1, "not the head of an LMDB file");
+}
+
 int lmdb_check(int fd, const char *name, uint32_t page_size, uint64_t snapshot, struct err *e)
 {
 	struct walk w = {.fd = fd, .name = name, .page_size = page_size};
@@ -296,13 +332,12 @@ int lmdb_check(int fd, const char *name, uint32_t page_size, uint64_t snapshot, 
 	uint64_t meta_page = snapshot & 1;
 	int rc;
 
-	if (page_size < 256 || page_size > PAGE_SIZE_MAX)
+	if (page_size < PAGE_SIZE_MIN || page_size > PAGE_SIZE_MAX)
 		return err_set(e, ERR_CORRUPT, "%s: pages of %" PRIu32 " bytes", name, page_size);
 	if (read_pages(&w, meta_page, meta, sizeof(meta), e) < 0)
 		return -1;
 	w.last = get64(meta + META_LAST);
-	if (get16(meta + 10) != PAGE_META || get64(meta + META_SNAPSHOT) != snapshot ||
-		w.last < 1 || w.last > FILE_PAGES_MAX)
+	if (!is_meta(meta, meta_page, page_size) || get64(meta + META_SNAPSHOT) != snapshot)
 		return bad_page(&w, meta_page, "a damaged description of the file");
 	w.seen = mem_alloc(w.last / 8 + 1);
 	w.bufs = mem_array(2 * DEPTH_MAX, page_size);

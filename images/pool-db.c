@@ -247,6 +247,16 @@ static int use_tables(struct pool_db *db, MDB_txn *t, bool write, const uint8_t 
 	return pool_db_hint(db, e);
 }
 
+/* Before LMDB looks at the file at all. */
+static int check_head(struct pool_db *db, int pooldir, struct err *e)
+{
+	auto_fd int fd = sys_openat(pooldir, "db/data.mdb", O_RDONLY, 0);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "open %s", db->name);
+	return lmdb_check_head(fd, db->name, e) < 0 ? pool_db_hint(db, e) : 0;
+}
+
 static int open_env(struct pool_db *db, int pooldir, bool write, bool empty, struct err *e)
 {
 	char path[64];
@@ -280,7 +290,8 @@ int pool_db_open(struct pool_db *db, int pooldir, bool write, const uint8_t id[P
 	db->name = mem_printf("%s/db/data.mdb", db->dir);
 	if (write && sys_mkdirat(pooldir, "db", 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "create %s/db", db->dir);
-	if (open_env(db, pooldir, write, empty, e) < 0 || check_pages(db, pooldir, e) < 0)
+	if (check_head(db, pooldir, e) < 0 || open_env(db, pooldir, write, empty, e) < 0 ||
+		check_pages(db, pooldir, e) < 0)
 		return -1;
 	t = pool_db_begin(db, write, e);
 	if (!t)

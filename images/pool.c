@@ -37,17 +37,12 @@ struct pool {
 
 /* ---- the data file ---- */
 
-/* Make the data file with its header. It gets its name complete, and only once. */
+/* Make the data file with its header. It gets its name complete. */
 static int make_data(struct pool *p, struct err *e)
 {
 	char header[POOL_BLOCK] = {0}, tmp[64];
-	auto_fd int lock = sys_openat(p->dir, "sessions", O_RDWR | O_CREAT, 0600), fd = -1;
-	struct stat st;
+	auto_fd int fd = -1;
 
-	if (lock < 0 || sys_flock(lock, LOCK_EX) < 0)
-		return err_sys(e, "lock pool/sessions");
-	if (sys_fstatat(p->dir, "data", &st, 0) == 0)
-		return 0;
 	memcpy(header, data_magic, sizeof(data_magic));
 	if (getrandom(header + sizeof(data_magic), POOL_IDENTITY, 0) != POOL_IDENTITY)
 		return err_sys(e, "getrandom");
@@ -64,13 +59,16 @@ static int make_data(struct pool *p, struct err *e)
 	return file_publish(p->dir, fd, tmp, "data", e);
 }
 
-static int open_data(struct pool *p, int rootfd, struct err *e)
+static int open_folder(struct pool *p, int rootfd, struct err *e)
 {
 	if (p->write && sys_mkdirat(rootfd, "pool", 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "create pool");
 	p->dir = sys_openat(rootfd, "pool", O_RDONLY | O_DIRECTORY, 0);
-	if (p->dir < 0)
-		return err_sys(e, "open pool");
+	return p->dir < 0 ? err_sys(e, "open pool") : 0;
+}
+
+static int open_data(struct pool *p, struct err *e)
+{
 	p->fd = sys_openat(p->dir, "data", p->write ? O_RDWR : O_RDONLY, 0);
 	if (p->fd < 0 && errno == ENOENT && p->write) {
 		if (make_data(p, e) < 0)
@@ -124,6 +122,21 @@ static int open_db(struct pool *p, struct err *e)
 	return check_length(p, e);
 }
 
+/* One at a time, so that nobody looks at files that another process is just making. */
+static int open_files(struct pool *p, int rootfd, struct err *e)
+{
+	auto_fd int turn = -1;
+
+	if (open_folder(p, rootfd, e) < 0)
+		return -1;
+	if (p->write) {
+		turn = sys_openat(p->dir, "sessions", O_RDWR | O_CREAT, 0600);
+		if (turn < 0 || sys_flock(turn, LOCK_EX) < 0)
+			return err_sys(e, "lock pool/sessions");
+	}
+	return open_data(p, e) < 0 ? -1 : open_db(p, e);
+}
+
 struct pool *pool_open(int rootfd, bool write, struct err *e)
 {
 	struct pool *p = mem_alloc(sizeof(*p));
@@ -132,7 +145,7 @@ struct pool *pool_open(int rootfd, bool write, struct err *e)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->settled, NULL);
 	pending_init(&p->pending);
-	if (open_data(p, rootfd, e) == 0 && open_db(p, e) == 0 &&
+	if (open_files(p, rootfd, e) == 0 &&
 		(!write || (pool_space_init(&p->space, &p->db, p->dir, p->fd, e) == 0 &&
 				   pool_space_sweep(&p->space, e) == 0)))
 		return p;

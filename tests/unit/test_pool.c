@@ -460,7 +460,7 @@ TEST(files_that_are_no_pool_are_named)
 	} cases[] = {
 		{"pool/data", "pool/data: expected the header svrun-pool/1", 0, "GARBAGE"},
 		{"pool/data", "the records of another data file", 16, "another identity"},
-		{"pool/db/data.mdb", "pool/db/data.mdb: open", 16, "GARBAGE"},
+		{"pool/db/data.mdb", "pool/db/data.mdb: page 0", 16, "GARBAGE"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
