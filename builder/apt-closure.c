@@ -248,7 +248,8 @@ static void fill_names(struct closure *c)
 		while (slice_piece(&provides, ',', &piece))
 			add_name(c, relation_name(piece), i, false);
 	}
-	qsort(c->names, c->nnames, sizeof(*c->names), by_provided);
+	if (c->nnames)
+		qsort(c->names, c->nnames, sizeof(*c->names), by_provided);
 }
 
 /* Tell the packages that satisfy `name`: those called so, else those that provide it. */
@@ -353,7 +354,8 @@ static int read_all(struct closure *c, const struct manifest *m, const struct ap
 	while (control_next(&records, &stanza))
 		if (read_record(c, stanza, e) < 0)
 			return -1;
-	qsort(c->v, c->n, sizeof(*c->v), by_name);
+	if (c->n)
+		qsort(c->v, c->n, sizeof(*c->v), by_name);
 	while (apt_closure_next(&uris, c->arena, &name_version, &uri))
 		if (set_url(c, s, name_version, uri, e) < 0)
 			return -1;

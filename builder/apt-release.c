@@ -24,7 +24,7 @@ static char *list_name(struct arena *a, const char *address, const char *rest)
 		if (strchr(quoted, *p))
 			w += snprintf(w, 4, "%%%02x", (unsigned char)*p);
 		else
-			*w++ = *p == '/' ? '_' : *p;
+			*w++ = (char)(*p == '/' ? '_' : *p);
 	}
 	*w = '\0';
 	return out;

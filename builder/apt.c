@@ -61,8 +61,8 @@ static bool is_name_char(char c)
 static bool names_package(struct slice text, struct slice name)
 {
 	for (size_t i = 0; name.n && i + name.n <= text.n; i++) {
-		char before = i ? text.p[i - 1] : ' ';
-		char after = i + name.n < text.n ? text.p[i + name.n] : ' ';
+		char before = (char)(i ? text.p[i - 1] : ' ');
+		char after = (char)(i + name.n < text.n ? text.p[i + name.n] : ' ');
 
 		if (memcmp(text.p + i, name.p, name.n) == 0 && !is_name_char(before) &&
 			(!is_name_char(after) || after == '.'))

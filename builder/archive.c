@@ -134,7 +134,7 @@ static const char *shown(const char *name, char out[SHOWN_NAME + 4])
 	size_t n = 0;
 
 	for (; name[n] && n < SHOWN_NAME; n++)
-		out[n] = (unsigned char)name[n] < 0x20 || name[n] == 0x7f ? '?' : name[n];
+		out[n] = (char)((unsigned char)name[n] < 0x20 || name[n] == 0x7f ? '?' : name[n]);
 	memcpy(out + n, name[n] ? "..." : "", name[n] ? 4 : 1);
 	return out;
 }

@@ -318,7 +318,7 @@ static bool needs_pruned(const struct deb *d)
 int deb_unpack(struct deb *d, int fd, const char *name, const struct prune *prune, struct pool *p,
 	struct err *e)
 {
-	struct member part[3];
+	struct member part[3] = {0};
 
 	*d = (struct deb){0};
 	if (ar_read(fd, part, name, e) < 0 || check_format(fd, &part[0], name, e) < 0 ||

@@ -106,7 +106,9 @@ static void remove_one(const struct rootfs *r, const struct prune *p, struct nod
 
 static void remove_matching(const struct rootfs *r, const struct prune *p)
 {
-	struct node **v = NULL;
+	struct found {
+		struct node *node;
+	} *v = NULL;
 	size_t n = 0, cap = 0;
 	char path[TREE_PATH_MAX + 1];
 
@@ -116,10 +118,10 @@ static void remove_matching(const struct rootfs *r, const struct prune *p)
 		if (!prune_matches(p, node_path(k, path)) || is_doc_link(k, path))
 			continue;
 		mem_grow(&v, &cap, n);
-		v[n++] = k;
+		v[n++].node = k;
 	}
 	for (size_t i = 0; i < n; i++)
-		remove_one(r, p, v[i]);
+		remove_one(r, p, v[i].node);
 	free(v);
 }
 

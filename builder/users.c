@@ -8,6 +8,7 @@
 
 enum {
 	FILE_MAX = 1 << 20,
+	MADE_MAX = 4 << 20, /* more than the masters and all users can make */
 	USERS_MAX = 1024,
 	FIRST_SYSTEM = 100, /* adduser.conf: FIRST_SYSTEM_UID and _GID */
 	LAST_SYSTEM = 999,
@@ -293,7 +294,7 @@ static int64_t today(const struct rootfs *r)
 
 static int write_users(const struct rootfs *r, const struct users *u, bool shadow, struct err *e)
 {
-	auto_buf struct buf p = BUF_INIT(4 * FILE_MAX), s = BUF_INIT(4 * FILE_MAX);
+	auto_buf struct buf p = BUF_INIT(MADE_MAX), s = BUF_INIT(MADE_MAX);
 
 	for (size_t i = 0; i < u->nusers; i++) {
 		const struct user *x = &u->users[i];
@@ -312,7 +313,7 @@ static int write_users(const struct rootfs *r, const struct users *u, bool shado
 
 static int write_groups(const struct rootfs *r, const struct users *u, bool shadow, struct err *e)
 {
-	auto_buf struct buf p = BUF_INIT(4 * FILE_MAX), s = BUF_INIT(4 * FILE_MAX);
+	auto_buf struct buf p = BUF_INIT(MADE_MAX), s = BUF_INIT(MADE_MAX);
 
 	for (size_t i = 0; i < u->ngroups; i++) {
 		const struct group *x = &u->groups[i];
@@ -363,7 +364,7 @@ int users_make(
 int users_find(
 	const struct rootfs *r, const char *file, const char *name, uint32_t *id, struct err *e)
 {
-	auto_buf struct buf b = BUF_INIT(4 * FILE_MAX);
+	auto_buf struct buf b = BUF_INIT(MADE_MAX);
 	struct slice text, line;
 	struct arena a = {0};
 	int rc = rootfs_read(r, file, &b, e);

@@ -66,6 +66,7 @@ static unsigned char *content(const struct fixture *f, const struct attr *a)
 static void put_header(
 	struct buf *b, const char *name, char type, const char *link, uint64_t size, unsigned mode)
 {
+	static const char magic[8] = {'u', 's', 't', 'a', 'r', 0, '0', '0'};
 	char h[512] = {0};
 	unsigned sum = 8 * ' ';
 
@@ -77,7 +78,7 @@ static void put_header(
 	snprintf(h + 136, 12, "%011o", 1234u);
 	h[156] = type;
 	snprintf(h + 157, 100, "%s", link);
-	memcpy(h + 257, "ustar\00000", 8);
+	memcpy(h + 257, magic, sizeof(magic));
 	for (size_t i = 0; i < sizeof(h); i++)
 		sum += i >= 148 && i < 156 ? 0 : (unsigned char)h[i];
 	snprintf(h + 148, 8, "%06o", sum);
@@ -422,9 +423,9 @@ TEST(a_path_100000_deep_is_refused)
 	auto_buf struct buf b = BUF_INIT(1 << 20);
 	auto_free char *path = mem_alloc(2 * DEPTH + 2);
 
-	for (size_t i = 0; i < DEPTH; i++)
-		memcpy(path + 2 * i, "a/", 2);
-	path[2 * DEPTH] = 'f';
+	for (size_t i = 0; i < 2 * (size_t)DEPTH; i++)
+		path[i] = i % 2 ? '/' : 'a';
+	path[(size_t)2 * DEPTH] = 'f';
 	put_header(&b, "././@LongLink", 'L', "", 2 * DEPTH + 2, 0644);
 	put_data(&b, path, 2 * DEPTH + 2);
 	put_file(&b, "short", "x");

@@ -133,7 +133,8 @@ static void link_is(struct world *w, const char *path, const char *target)
 
 	if (!n || n->a.type != NODE_SYMLINK)
 		fail_msg("/%s is no link", path);
-	assert_string_equal(n->a.target, target);
+	else
+		assert_string_equal(n->a.target, target);
 }
 
 static void fails(struct world *w, int (*fn)(struct world *), enum err_kind kind, const char *words)
