@@ -57,15 +57,6 @@ static int check_empty(const struct store *s, struct err *e)
 	return rc < 0 ? err_hint(e, "set SVRUN_ROOT to a folder of its own") : 0;
 }
 
-static int make_layout(struct store *s, struct err *e)
-{
-	if (check_empty(s, e) < 0)
-		return -1;
-	if (fchmod(s->fd, 0700) < 0)
-		return err_sys(e, "chmod %s", s->path);
-	return file_write(s->fd, "oci-layout", layout_text, sizeof(layout_text) - 1, 0644, e);
-}
-
 /* 1 when it is a layout of our version, 0 when there is none. */
 static int check_layout(struct store *s, struct err *e)
 {
@@ -92,6 +83,34 @@ static int check_layout(struct store *s, struct err *e)
 	return 1;
 }
 
+static int make_layout(struct store *s, struct err *e)
+{
+	struct err fault = {0};
+
+	if (check_empty(s, &fault) < 0) {
+		int rc = check_layout(s, e); /* another process may just have made it */
+
+		if (rc == 0 && e)
+			*e = fault;
+		return rc == 1 ? 0 : -1;
+	}
+	if (fchmod(s->fd, 0700) < 0)
+		return err_sys(e, "chmod %s", s->path);
+	return file_write(s->fd, "oci-layout", layout_text, sizeof(layout_text) - 1, 0644, e);
+}
+
+/* Another tool may have made the folder, wider open. */
+static int close_to_others(const struct store *s, struct err *e)
+{
+	struct stat st;
+
+	if (sys_fstat(s->fd, &st) < 0)
+		return err_sys(e, "stat %s", s->path);
+	if ((st.st_mode & 077) && fchmod(s->fd, 0700) < 0)
+		return err_sys(e, "chmod %s", s->path);
+	return 0;
+}
+
 static int open_root(struct store *s, bool create, struct err *e)
 {
 	int rc;
@@ -115,7 +134,7 @@ static int open_root(struct store *s, bool create, struct err *e)
 		return rc < 0 ? -1 : 0;
 	if (sys_mkdir_p(s->fd, "blobs/sha256", 0755) < 0)
 		return err_sys(e, "create %s/blobs/sha256", s->path);
-	return 0;
+	return close_to_others(s, e);
 }
 
 int store_open(struct store *s, const char *path, bool create, struct err *e)

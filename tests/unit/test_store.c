@@ -147,6 +147,47 @@ TEST(a_folder_with_something_else_in_it_is_left_alone)
 	teardown(&f);
 }
 
+TEST(a_layout_of_another_tool_is_closed_to_other_users)
+{
+	struct fixture f;
+	struct stat st;
+
+	setup(&f);
+	store_close(&f.s);
+	assert_int_equal(chmod(f.dir, 0755), 0);
+	open_store(&f);
+	assert_int_equal(sys_fstat(f.s.fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	teardown(&f);
+}
+
+TEST(processes_that_make_a_store_at_the_same_time_all_have_it)
+{
+	enum { PROCESSES = 8, TIMES = 20 };
+	struct fixture f;
+
+	setup(&f);
+	for (int i = 0; i < TIMES; i++) {
+		int status;
+
+		assert_int_equal(sys_remove_tree(f.s.fd, "new"), 0);
+		for (int p = 0; p < PROCESSES; p++)
+			if (fork() == 0) {
+				auto_free char *path = mem_printf("%s/new", f.dir);
+				struct store s;
+
+				if (store_open(&s, path, true, &f.e) < 0)
+					fail_msg("%s", f.e.text);
+				_exit(0);
+			}
+		for (int p = 0; p < PROCESSES; p++) {
+			wait(&status);
+			assert_int_equal(status, 0);
+		}
+	}
+	teardown(&f);
+}
+
 TEST(a_layout_of_another_version_is_refused)
 {
 	static const struct {
@@ -500,6 +541,8 @@ TEST(processes_that_give_names_at_the_same_time_lose_none)
 RUN_TESTS(cmocka_unit_test(a_new_store_is_an_oci_layout_that_only_its_owner_may_enter),
 	cmocka_unit_test(a_store_is_made_with_its_missing_folders),
 	cmocka_unit_test(a_folder_with_something_else_in_it_is_left_alone),
+	cmocka_unit_test(a_layout_of_another_tool_is_closed_to_other_users),
+	cmocka_unit_test(processes_that_make_a_store_at_the_same_time_all_have_it),
 	cmocka_unit_test(a_layout_of_another_version_is_refused),
 	cmocka_unit_test(a_blob_is_read_back_and_checked),
 	cmocka_unit_test(a_blob_written_again_heals_one_that_is_damaged),
