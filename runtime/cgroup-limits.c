@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/cgroup-devices.h"
 #include "runtime/cgroup.h"
 
 static const struct cgroup_dir *dir_of(const struct cgroup *c, const char *controller)
@@ -116,21 +115,8 @@ static int limit_cpuset(const struct cgroup *c, const struct spec_resources *r, 
 	return r->mems ? set(c, "cpuset", "cpuset.mems", r->mems, e) : 0;
 }
 
-static int limit_devices(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	const struct cgroup_dir *d = dir_of(c, "devices");
-
-	if (c->v2) /* attached when the cgroup was made */
-		return 0;
-	if (!d)
-		return err_set(e, ERR_UNSUPPORTED, "this host has no devices cgroup");
-	return cgroup_devices_write(d->dir, r, e);
-}
-
 int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	if (limit_devices(c, r, e) < 0)
-		return -1;
 	if ((c->v2 ? limit_memory_v2 : limit_memory_v1)(c, r, e) < 0)
 		return -1;
 	if ((c->v2 ? limit_cpu_v2 : limit_cpu_v1)(c, r, e) < 0)

@@ -177,6 +177,11 @@ static int create_v1(struct cgroup *c, const struct spec_resources *r, struct er
 			return -1;
 	if ((r->cpus || r->mems) && add_dir(c, "cpuset", true, e) < 0)
 		return -1;
+	/* All rules before there is a child: between "deny all" and what allows it again, its mknod
+	 * would fail. */
+	for (size_t i = 0; i < c->ndirs; i++)
+		if (str_eq(c->dirs[i].controller, "devices"))
+			return cgroup_devices_write(c->dirs[i].dir, r, e);
 	return 0;
 }
 
