@@ -258,8 +258,8 @@ int sys_dup3(int fd, int to, int flags)
 	return RETRY(dup3(fd, to, flags));
 }
 
-int sys_mount(const char *src, const char *dst, const char *type, unsigned long flags,
-	const void *data)
+int sys_mount(
+	const char *src, const char *dst, const char *type, unsigned long flags, const void *data)
 {
 	return RETRY(mount(src, dst, type, flags, data));
 }
@@ -301,62 +301,98 @@ int sys_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_
 	return (int)RETRY(syscall(SYS_mount_setattr, dirfd, path, flags, attr, MOUNT_ATTR_SIZE));
 }
 
-static int remove_inside(int fd, dev_t dev)
+/* ---- removing a tree ---- */
+
+enum { REMOVE_DEPTH_MAX = 64 };
+
+/* A tree may be deeper than there are descriptors or stack: a container makes what it likes.
+ * Folders that deep are moved up to the top, where a later pass finds them. */
+struct removal {
+	int top;
+	dev_t dev;
+	unsigned long moved;
+};
+
+static int move_up(struct removal *r, int dirfd, const char *name)
+{
+	char up[32];
+
+	for (;;) {
+		snprintf(up, sizeof(up), ".deep.%lu", r->moved++);
+		if (RETRY(renameat(dirfd, name, r->top, up)) == 0)
+			return 0;
+		if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
+			return -1;
+	}
+}
+
+static int remove_inside(struct removal *r, int fd, unsigned depth);
+
+static int remove_entry(struct removal *r, int dirfd, const char *name, unsigned depth)
+{
+	struct stat st;
+	int sub;
+
+	if (sys_unlinkat(dirfd, name, 0) == 0)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -1;
+	sub = sys_openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (sub < 0)
+		return -1;
+	if (sys_fstat(sub, &st) < 0 || st.st_dev != r->dev) {
+		close(sub);
+		errno = EXDEV;
+		return -1;
+	}
+	if (depth == REMOVE_DEPTH_MAX) {
+		close(sub);
+		return move_up(r, dirfd, name);
+	}
+	if (remove_inside(r, sub, depth + 1) < 0)
+		return -1;
+	return sys_unlinkat(dirfd, name, AT_REMOVEDIR);
+}
+
+/* Closes fd. */
+static int remove_inside(struct removal *r, int fd, unsigned depth)
 {
 	DIR *dir = fdopendir(fd);
-	int rc = 0;
+	struct dirent *d;
+	int rc = 0, saved;
 
 	if (!dir) {
 		close(fd);
 		return -1;
 	}
-	for (;;) {
-		struct dirent *d;
-		struct stat st;
-		int sub;
+	while (rc == 0 && (errno = 0, d = readdir(dir)))
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+			rc = remove_entry(r, dirfd(dir), d->d_name, depth);
+	saved = errno;
+	closedir(dir);
+	errno = saved;
+	return rc < 0 || saved ? -1 : 0;
+}
 
-		errno = 0;
-		d = readdir(dir);
-		if (!d) {
-			rc = errno ? -1 : 0;
-			break;
-		}
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-			continue;
-		if (sys_unlinkat(dirfd(dir), d->d_name, 0) == 0)
-			continue;
-		if (errno != EISDIR && errno != EPERM) {
-			rc = -1;
-			break;
-		}
-		sub = sys_openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (sub < 0 || sys_fstat(sub, &st) < 0 || st.st_dev != dev) {
-			if (sub >= 0) {
-				close(sub);
-				errno = EXDEV;
-			}
-			rc = -1;
-			break;
-		}
-		if (remove_inside(sub, dev) < 0 ||
-			sys_unlinkat(dirfd(dir), d->d_name, AT_REMOVEDIR) < 0) {
-			rc = -1;
-			break;
-		}
-	}
-	{
-		int saved = errno;
+static int remove_all_inside(int top, dev_t dev)
+{
+	struct removal r = {.top = top, .dev = dev};
+	unsigned long before;
 
-		closedir(dir);
-		errno = saved;
-	}
-	return rc;
+	do {
+		int fd = sys_openat(top, ".", O_RDONLY | O_DIRECTORY, 0);
+
+		before = r.moved;
+		if (fd < 0 || remove_inside(&r, fd, 0) < 0)
+			return -1;
+	} while (r.moved != before);
+	return 0;
 }
 
 int sys_remove_tree(int dirfd, const char *name)
 {
 	struct stat st, parent;
-	int fd;
+	int fd, saved;
 
 	if (sys_unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 		return 0;
@@ -371,8 +407,13 @@ int sys_remove_tree(int dirfd, const char *name)
 		errno = EXDEV;
 		return -1;
 	}
-	if (remove_inside(fd, st.st_dev) < 0)
+	if (remove_all_inside(fd, st.st_dev) < 0) {
+		saved = errno;
+		close(fd);
+		errno = saved;
 		return -1;
+	}
+	close(fd);
 	return sys_unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/sys.h"
@@ -50,6 +52,36 @@ TEST(removing_a_tree_does_not_follow_links)
 	assert_int_equal(sys_remove_tree(AT_FDCWD, other), 0);
 }
 
+/* Deeper than a process may have descriptors, as a container can make it. */
+TEST(removing_a_tree_works_at_any_depth)
+{
+	enum { DEPTH = 3000 };
+	char path[] = "/tmp/svrun-test-XXXXXX";
+	auto_fd int dir = make_dir(path);
+	int at = dup(dir);
+	struct rlimit old, few;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = (struct rlimit){256, old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+
+	assert_int_equal(sys_mkdirat(dir, ".deep.0", 0755), 0); /* a name that may be in the way */
+	assert_int_equal(file_write(dir, ".deep.1", "x", 1, 0644, NULL), 0);
+	for (int i = 0; i < DEPTH; i++) {
+		int next;
+
+		assert_int_equal(sys_mkdirat(at, "x", 0755), 0);
+		assert_int_equal(file_write(at, "file", "x", 1, 0644, NULL), 0);
+		next = sys_openat(at, "x", O_PATH | O_DIRECTORY, 0);
+		close(at);
+		at = next;
+	}
+	close(at);
+	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
+
 TEST(a_published_file_appears_whole_and_a_read_has_a_ceiling)
 {
 	char path[] = "/tmp/svrun-test-XXXXXX", tmp[64];
@@ -70,4 +102,5 @@ TEST(a_published_file_appears_whole_and_a_read_has_a_ceiling)
 
 RUN_TESTS(cmocka_unit_test(beneath_and_in_root_do_not_leave_the_folder),
 	cmocka_unit_test(removing_a_tree_does_not_follow_links),
+	cmocka_unit_test(removing_a_tree_works_at_any_depth),
 	cmocka_unit_test(a_published_file_appears_whole_and_a_read_has_a_ceiling))
