@@ -77,16 +77,18 @@ more_teardown() {
 	done
 }
 
-@test "umoci unpacks an image" {
+@test "umoci lists, checks and unpacks an image" {
 	need_tool umoci ocr
-	# umoci 0.4.7 knows no zstd layers: those of a gzip build then, index layer included by skopeo.
-	podman_setup
-	local source=$SVRUN_ROOT
+	# umoci 0.4.7 knows no zstd layers: a gzip build then.
 	new_store cache
 	"$SVRUN" image build -q --compression gzip "$WORK/apps/ocr"
-	skopeo --policy "$T/policy.json" copy -q --dest-compress-format gzip "oci:$SVRUN_ROOT:ocr" "oci:$T/layout:ocr"
-	umoci --log error unpack --image "$T/layout:ocr" "$T/bundle"
+	umoci ls --layout "$SVRUN_ROOT" | grep -x ocr
+	umoci stat --image "$SVRUN_ROOT:ocr" --json | jq -e '.history | length > 2'
+	umoci --log error unpack --image "$SVRUN_ROOT:ocr" "$T/bundle"
 	chroot "$T/bundle/rootfs" /usr/bin/tesseract --version
-	umoci stat --image "$T/layout:ocr" --json | jq -e '.history | length > 2'
-	export SVRUN_ROOT=$source
+	# Its garbage collector finds every blob in use.
+	find "$SVRUN_ROOT/blobs" -type f | sort >"$T/before"
+	umoci gc --layout "$SVRUN_ROOT"
+	find "$SVRUN_ROOT/blobs" -type f | sort | diff "$T/before" -
+	[ "$("$SVRUN" run --rm ocr --help)" = "usage: ocr [FILE|-] [TESSERACT OPTION...]" ]
 }
