@@ -94,11 +94,8 @@ static json_t *make_resources(const struct run_options *o)
 	return r;
 }
 
-static json_t *make_linux(const struct bundle_request *r, uint64_t caps)
+static json_t *make_linux(const struct bundle_request *r, const char *cgroup, uint64_t caps)
 {
-	char cgroup[INSTANCE_ID_MAX + 16];
-
-	instance_cgroup(r->instance, cgroup, sizeof(cgroup));
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "namespaces", make_namespaces(r->o),
 		"cgroupsPath", cgroup, "resources", make_resources(r->o), "seccomp",
 		seccomp_profile(caps), "maskedPaths", make_masked(), "readonlyPaths",
@@ -108,10 +105,11 @@ static json_t *make_linux(const struct bundle_request *r, uint64_t caps)
 json_t *bundle_make(const struct bundle_request *r, struct err *e)
 {
 	const struct run_options *o = r->o;
+	char cgroup[INSTANCE_CGROUP_SIZE];
 	json_t *process, *mounts;
 	uint64_t caps;
 
-	if (bundle_caps(o, &caps, e) < 0)
+	if (instance_cgroup(r->instance, cgroup, e) < 0 || bundle_caps(o, &caps, e) < 0)
 		return NULL;
 	process = bundle_process(r, e);
 	if (!process)
@@ -124,6 +122,6 @@ json_t *bundle_make(const struct bundle_request *r, struct err *e)
 	return json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:s, s:s, s:s}}", "ociVersion",
 		"1.2.0", "process", process, "root", "path", r->lower, "readonly", o->read_only,
 		"hostname", o->hostname ? o->hostname : r->instance->id, "mounts", mounts, "linux",
-		make_linux(r, caps), "annotations", "org.svrun.image", o->image,
+		make_linux(r, cgroup, caps), "annotations", "org.svrun.image", o->image,
 		"org.svrun.manifest", r->digest, INSTANCE_RM, r->instance->rm ? "true" : "false");
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -148,14 +149,22 @@ int instance_write(struct instance *i, const char *name, const char *text, size_
 	return 0;
 }
 
-static void cgroup_path(const char *id, char *out, size_t size)
+/* Of this store alone: another may have an instance of the same name, which must not be taken for
+ * the rest of ours. `all` is the folder of the store's instances. */
+static int cgroup_path(int all, const char *id, char out[INSTANCE_CGROUP_SIZE], struct err *e)
 {
-	snprintf(out, size, "/svrun/%s", id);
+	struct stat st;
+
+	if (sys_fstat(all, &st) < 0)
+		return err_sys(e, "stat instances");
+	snprintf(out, INSTANCE_CGROUP_SIZE, "/svrun/%.*s.%jx.%jx", INSTANCE_ID_MAX, id,
+		(uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return 0;
 }
 
-void instance_cgroup(const struct instance *i, char *out, size_t size)
+int instance_cgroup(const struct instance *i, char out[INSTANCE_CGROUP_SIZE], struct err *e)
 {
-	cgroup_path(i->id, out, size);
+	return cgroup_path(i->all, i->id, out, e);
 }
 
 /* ---- the end ---- */
@@ -222,7 +231,7 @@ static bool wants_removal(int dir)
 
 static int sweep_one(int all, const char *id, struct err *e)
 {
-	char state[INSTANCE_ID_MAX + 16], cgroup[INSTANCE_ID_MAX + 16];
+	char state[INSTANCE_ID_MAX + 16], cgroup[INSTANCE_CGROUP_SIZE];
 
 	snprintf(state, sizeof(state), "%s/state.json", id);
 	if (faccessat(all, state, F_OK, 0) == 0)
@@ -234,8 +243,7 @@ static int sweep_one(int all, const char *id, struct err *e)
 		return errno == EWOULDBLOCK ? 0 : err_sys(e, "instance %s: lock", id);
 	if (faccessat(all, state, F_OK, 0) == 0) /* ended between the two */
 		return 0;
-	cgroup_path(id, cgroup, sizeof(cgroup));
-	if (cgroup_destroy(cgroup, e) < 0)
+	if (cgroup_path(all, id, cgroup, e) < 0 || cgroup_destroy(cgroup, e) < 0)
 		return -1;
 	return wants_removal(dir) ? remove_folder(all, id, e)
 				  : write_state(dir, KILLED, "svrun was killed", e);

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 
-enum { INSTANCE_ID_MAX = 64 };
+enum { INSTANCE_ID_MAX = 64, INSTANCE_CGROUP_SIZE = INSTANCE_ID_MAX + 48 };
 
 struct instance {
 	char id[INSTANCE_ID_MAX + 1];
@@ -39,8 +39,9 @@ int instance_overlay(struct instance *i, const char *lower, struct err *e) must_
 int instance_write(
 	struct instance *i, const char *name, const char *text, size_t n, struct err *e) must_check;
 
-/* Path of the cgroup of an instance, for config.json. */
-void instance_cgroup(const struct instance *i, char *out, size_t size);
+/* Path of the cgroup of an instance, for config.json. No instance of another store has it. */
+int instance_cgroup(
+	const struct instance *i, char out[INSTANCE_CGROUP_SIZE], struct err *e) must_check;
 
 /* The end: remove the folder (rm), or write state.json. Closes i. */
 int instance_end(struct instance *i, int status, struct err *e) must_check;

@@ -413,3 +413,23 @@ cgroups_of_svrun() {
 	[ "$(cgroups_of_svrun)" = "$before" ] || fail "cgroups: $(cgroups_of_svrun)"
 	[ -z "$(losetup -n -O BACK-FILE -l | grep -F "$SVRUN_ROOT/" || true)" ]
 }
+
+@test "cleaning up in one store leaves the instances of another alone, whatever they are called" {
+	plain_image
+	local first=$SVRUN_ROOT running status=0
+	"$SVRUN" run --rm --name web plain sleep 300 >"$T/out" 3>&- &
+	running=$!
+	until grep -q sleeping "$T/out"; do sleep 0.02; done
+	# What a killed svrun leaves, of the same name.
+	export SVRUN_ROOT=$T/second
+	lock_and_build "$APP" >/dev/null
+	mkdir -p "$SVRUN_ROOT/instances/web"
+	[ "$("$SVRUN" run --rm --name web plain)" = hello ]
+	[ ! -e "$SVRUN_ROOT/instances/web" ]
+	kill -0 "$running"
+	kill -TERM "$running"
+	wait "$running" || status=$?
+	[ "$status" = $((128 + 15)) ] || fail "the other store's instance ended with $status"
+	SVRUN_ROOT=$first
+	expect_nothing_left "$first"
+}
