@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 
@@ -23,8 +25,9 @@ int file_read_fd(int fd, const char *name, struct buf *b, struct err *e)
 			if (n == 0)
 				break;
 			return n < 0 ? err_sys(e, "read %s", name)
-				     : err_set(e, ERR_CORRUPT, "%s: longer than the limit of %zu bytes",
-					       name, b->max);
+				     : err_set(e, ERR_CORRUPT,
+					       "%s: longer than the limit of %zu bytes", name,
+					       b->max);
 		}
 		if (buf_reserve(b, room, e) < 0)
 			return -1;
@@ -47,18 +50,64 @@ int file_read(int dirfd, const char *path, struct buf *b, struct err *e)
 	return file_read_fd(fd, path, b, e);
 }
 
-static void tmp_name(char *out, size_t size)
+/* A file with a name of its own, where there are none without. Process ids come again, so what a
+ * killed process left may have the name. */
+static int named_tmp(int dirfd, const char *dir, char *tmp, size_t size, mode_t mode)
 {
 	static atomic_uint counter;
 
-	snprintf(out, size, ".tmp.%ld.%u", (long)getpid(), atomic_fetch_add(&counter, 1));
+	for (;;) {
+		int fd;
+
+		snprintf(tmp, size, "%s.tmp.%ld.%u", dir, (long)getpid(),
+			atomic_fetch_add(&counter, 1));
+		fd = sys_openat(dirfd, tmp, O_RDWR | O_CREAT | O_EXCL, mode);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+}
+
+static bool has_no_tmpfile(void)
+{
+	return errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT;
+}
+
+static int link_fd(int fd, int dirfd, const char *path)
+{
+	char proc[64];
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	return sys_linkat(AT_FDCWD, proc, dirfd, path, AT_SYMLINK_FOLLOW);
+}
+
+/* A file without a name takes the place of path by way of tmp: a name that is the same each time,
+ * so that a kill leaves one file at most, until the next write. Another writer of path may use it
+ * at the same time; what has that name is complete, so it does not matter who renames it. */
+static int replace(int fd, int dirfd, const char *tmp, const char *path)
+{
+	enum { TRIES = 1000 };
+
+	for (int i = 0; i < TRIES; i++) {
+		if (link_fd(fd, dirfd, tmp) == 0) {
+			if (sys_renameat(dirfd, tmp, dirfd, path) == 0)
+				return 0;
+			if (errno != ENOENT)
+				return -1;
+		} else if (errno != EEXIST ||
+			   (sys_unlinkat(dirfd, tmp, 0) < 0 && errno != ENOENT)) {
+			return -1;
+		}
+	}
+	return -1;
 }
 
 int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode, struct err *e)
 {
-	char dir[4096], tmp[4200], leaf[64];
+	char dir[4096], tmp[4400];
 	const char *slash = strrchr(path, '/');
 	size_t dirlen = slash ? (size_t)(slash - path) + 1 : 0;
+	bool named = false;
+	int rc;
 
 	if (dirlen >= sizeof(dir)) {
 		errno = ENAMETOOLONG;
@@ -66,23 +115,26 @@ int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode
 	}
 	memcpy(dir, path, dirlen);
 	dir[dirlen] = '\0';
-	tmp_name(leaf, sizeof(leaf));
-	snprintf(tmp, sizeof(tmp), "%s%s", dir, leaf);
 
-	auto_fd int fd = sys_openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL, mode);
+	auto_fd int fd = sys_openat(dirfd, dirlen ? dir : ".", O_TMPFILE | O_RDWR, mode);
 
-	if (fd < 0) {
-		err_sys(e, "create %s", tmp);
-		return -1;
+	snprintf(tmp, sizeof(tmp), "%s.tmp.%.200s", dir, path + dirlen);
+	if (fd < 0 && has_no_tmpfile()) {
+		named = true;
+		fd = named_tmp(dirfd, dir, tmp, sizeof(tmp), mode);
 	}
-	if (sys_write_all(fd, p, n) < 0 || sys_fsync(fd) < 0 ||
-		sys_renameat(dirfd, tmp, dirfd, path) < 0) {
+	if (fd < 0)
+		return err_sys(e, "create a file beside %s", path);
+	rc = sys_write_all(fd, p, n) < 0 || sys_fsync(fd) < 0 ? -1
+	     : named ? sys_renameat(dirfd, tmp, dirfd, path)
+		     : replace(fd, dirfd, tmp, path);
+	if (rc < 0) {
 		err_sys(e, "write %s", path);
 		sys_hint_space(e, fd, n);
-		sys_unlinkat(dirfd, tmp, 0);
-		return -1;
+		if (named)
+			sys_unlinkat(dirfd, tmp, 0);
 	}
-	return 0;
+	return rc;
 }
 
 int file_tmp(int dirfd, char tmp[64], mode_t mode, struct err *e)
@@ -90,10 +142,8 @@ int file_tmp(int dirfd, char tmp[64], mode_t mode, struct err *e)
 	int fd = sys_openat(dirfd, ".", O_TMPFILE | O_RDWR, mode);
 
 	tmp[0] = '\0';
-	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-		tmp_name(tmp, 64);
-		fd = sys_openat(dirfd, tmp, O_RDWR | O_CREAT | O_EXCL, mode);
-	}
+	if (fd < 0 && has_no_tmpfile())
+		fd = named_tmp(dirfd, "", tmp, 64, mode);
 	if (fd < 0) {
 		err_sys(e, "create a temporary file");
 		return sys_hint_space(e, dirfd, 0);
@@ -103,7 +153,6 @@ int file_tmp(int dirfd, char tmp[64], mode_t mode, struct err *e)
 
 int file_publish(int dirfd, int fd, const char *tmp, const char *path, struct err *e)
 {
-	char proc[64];
 	int rc;
 
 	if (sys_fdatasync(fd) < 0) {
@@ -113,8 +162,7 @@ int file_publish(int dirfd, int fd, const char *tmp, const char *path, struct er
 	if (tmp[0]) {
 		rc = sys_renameat(dirfd, tmp, dirfd, path);
 	} else {
-		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-		rc = sys_linkat(AT_FDCWD, proc, dirfd, path, AT_SYMLINK_FOLLOW);
+		rc = link_fd(fd, dirfd, path);
 		if (rc < 0 && errno == EEXIST)
 			rc = 0;
 	}

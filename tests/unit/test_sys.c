@@ -100,7 +100,28 @@ TEST(a_published_file_appears_whole_and_a_read_has_a_ceiling)
 	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
 }
 
+/* Process ids come again: after a boot, in a container. */
+TEST(what_a_killed_process_left_is_in_nobodys_way)
+{
+	char path[] = "/tmp/svrun-test-XXXXXX", name[64];
+	auto_fd int dir = make_dir(path);
+	auto_buf struct buf b = BUF_INIT(100);
+
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), ".tmp.%d.%d", (int)getpid(), i);
+		assert_int_equal(file_write(dir, name, "old", 3, 0644, NULL), 0);
+	}
+	assert_int_equal(sys_linkat(dir, name, dir, ".tmp.x", 0), 0);
+	assert_int_equal(file_write(dir, "x", "new", 3, 0644, NULL), 0);
+	assert_int_equal(file_write(dir, "x", "newer", 5, 0644, NULL), 0);
+	assert_int_equal(file_read(dir, "x", &b, NULL), 0);
+	assert_string_equal(b.data, "newer");
+	assert_int_equal(sys_fstatat(dir, ".tmp.x", &(struct stat){0}, 0), -1);
+	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
+}
+
 RUN_TESTS(cmocka_unit_test(beneath_and_in_root_do_not_leave_the_folder),
 	cmocka_unit_test(removing_a_tree_does_not_follow_links),
 	cmocka_unit_test(removing_a_tree_works_at_any_depth),
+	cmocka_unit_test(what_a_killed_process_left_is_in_nobodys_way),
 	cmocka_unit_test(a_published_file_appears_whole_and_a_read_has_a_ceiling))
