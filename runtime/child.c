@@ -30,7 +30,9 @@ struct build {
 
 static int step_alone(struct build *b, struct err *e)
 {
-	(void)b;
+	/* First, so that no half-made container outlives a killed svrun and holds its locks. */
+	if (process_follow(b->c->sync, e) < 0)
+		return -1;
 	/* Until exec this process is svrun, with svrun's memory and descriptors: nothing inside may
 	 * look at it. Its own session: no way to the host's terminal (TIOCSTI). */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

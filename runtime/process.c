@@ -76,9 +76,7 @@ static int set_user(const struct spec_user *u, struct err *e)
 	return 0;
 }
 
-/* A supervisor that dies takes the container along. Only now: a change of user clears the request.
- */
-static int follow_supervisor(int alive, struct err *e)
+int process_follow(int alive, struct err *e)
 {
 	struct pollfd p = {.fd = alive, .events = POLLIN};
 
@@ -107,7 +105,7 @@ int process_confine(
 		return -1;
 	if (p->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(e, "no_new_privs");
-	if (follow_supervisor(alive, e) < 0)
+	if (process_follow(alive, e) < 0) /* a change of user has cleared it */
 		return -1;
 	if (p->no_new_privs && filter && seccomp_install(filter, e) < 0)
 		return -1;

@@ -8,6 +8,10 @@
 /* Exit statuses of a program that could not be run, as shells and engines have them. */
 enum { EXEC_DENIED = 126, EXEC_NOT_FOUND = 127 };
 
+/* From here on the calling process is killed when its supervisor dies, however that dies. `alive`
+ * is the supervisor's socket: when it hangs up, it is gone already. */
+int process_follow(int alive, struct err *e) must_check;
+
 /* Limits, working directory, groups, capabilities, user, no_new_privs, filter. `alive` is the
  * supervisor's socket: when it hangs up, this process must not go on. */
 int process_confine(const struct spec *s, const struct seccomp_prog *filter, int proc, int alive,
