@@ -50,17 +50,22 @@ int file_read(int dirfd, const char *path, struct buf *b, struct err *e)
 	return file_read_fd(fd, path, b, e);
 }
 
-/* A file with a name of its own, where there are none without. Process ids come again, so what a
- * killed process left may have the name. */
-static int named_tmp(int dirfd, const char *dir, char *tmp, size_t size, mode_t mode)
+/* The next name for a temporary file. Process ids come again (after a boot, in a container), so
+ * what a killed process left may have it: on EEXIST there is another one. */
+static void tmp_name(char *tmp, size_t size, const char *dir)
 {
 	static atomic_uint counter;
 
+	snprintf(tmp, size, "%s.tmp.%ld.%u", dir, (long)getpid(), atomic_fetch_add(&counter, 1));
+}
+
+/* A file with a name of its own, where there are none without. */
+static int named_tmp(int dirfd, const char *dir, char *tmp, size_t size, mode_t mode)
+{
 	for (;;) {
 		int fd;
 
-		snprintf(tmp, size, "%s.tmp.%ld.%u", dir, (long)getpid(),
-			atomic_fetch_add(&counter, 1));
+		tmp_name(tmp, size, dir);
 		fd = sys_openat(dirfd, tmp, O_RDWR | O_CREAT | O_EXCL, mode);
 		if (fd >= 0 || errno != EEXIST)
 			return fd;
@@ -80,23 +85,26 @@ static int link_fd(int fd, int dirfd, const char *path)
 	return sys_linkat(AT_FDCWD, proc, dirfd, path, AT_SYMLINK_FOLLOW);
 }
 
-/* A file without a name takes the place of path by way of tmp: a name that is the same each time,
- * so that a kill leaves one file at most, until the next write. Another writer of path may use it
- * at the same time; what has that name is complete, so it does not matter who renames it. */
-static int replace(int fd, int dirfd, const char *tmp, const char *path)
+/* A file without a name takes the place of path by way of a name of its own: writers of one path
+ * must not meet, and a kill leaves something only between these two calls. */
+static int replace(int fd, int dirfd, const char *dir, const char *path)
 {
-	enum { TRIES = 1000 };
+	char tmp[4400];
 
-	for (int i = 0; i < TRIES; i++) {
-		if (link_fd(fd, dirfd, tmp) == 0) {
-			if (sys_renameat(dirfd, tmp, dirfd, path) == 0)
-				return 0;
-			if (errno != ENOENT)
-				return -1;
-		} else if (errno != EEXIST ||
-			   (sys_unlinkat(dirfd, tmp, 0) < 0 && errno != ENOENT)) {
+	for (;;) {
+		tmp_name(tmp, sizeof(tmp), dir);
+		if (link_fd(fd, dirfd, tmp) == 0)
+			break;
+		if (errno != EEXIST)
 			return -1;
-		}
+	}
+	if (sys_renameat(dirfd, tmp, dirfd, path) == 0)
+		return 0;
+	{
+		int saved = errno;
+
+		sys_unlinkat(dirfd, tmp, 0);
+		errno = saved;
 	}
 	return -1;
 }
@@ -118,7 +126,6 @@ int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode
 
 	auto_fd int fd = sys_openat(dirfd, dirlen ? dir : ".", O_TMPFILE | O_RDWR, mode);
 
-	snprintf(tmp, sizeof(tmp), "%s.tmp.%.200s", dir, path + dirlen);
 	if (fd < 0 && has_no_tmpfile()) {
 		named = true;
 		fd = named_tmp(dirfd, dir, tmp, sizeof(tmp), mode);
@@ -127,7 +134,7 @@ int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode
 		return err_sys(e, "create a file beside %s", path);
 	rc = sys_write_all(fd, p, n) < 0 || sys_fsync(fd) < 0 ? -1
 	     : named ? sys_renameat(dirfd, tmp, dirfd, path)
-		     : replace(fd, dirfd, tmp, path);
+		     : replace(fd, dirfd, dir, path);
 	if (rc < 0) {
 		err_sys(e, "write %s", path);
 		sys_hint_space(e, fd, n);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -111,16 +113,40 @@ TEST(what_a_killed_process_left_is_in_nobodys_way)
 		snprintf(name, sizeof(name), ".tmp.%d.%d", (int)getpid(), i);
 		assert_int_equal(file_write(dir, name, "old", 3, 0644, NULL), 0);
 	}
-	assert_int_equal(sys_linkat(dir, name, dir, ".tmp.x", 0), 0);
 	assert_int_equal(file_write(dir, "x", "new", 3, 0644, NULL), 0);
 	assert_int_equal(file_write(dir, "x", "newer", 5, 0644, NULL), 0);
 	assert_int_equal(file_read(dir, "x", &b, NULL), 0);
 	assert_string_equal(b.data, "newer");
-	assert_int_equal(sys_fstatat(dir, ".tmp.x", &(struct stat){0}, 0), -1);
 	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
 }
 
-RUN_TESTS(cmocka_unit_test(beneath_and_in_root_do_not_leave_the_folder),
+TEST(processes_that_write_one_file_do_not_meet)
+{
+	enum { PROCESSES = 8, TIMES = 50 };
+	char path[] = "/tmp/svrun-test-XXXXXX";
+	auto_fd int dir = make_dir(path);
+	auto_buf struct buf b = BUF_INIT(100);
+	int status;
+
+	for (int p = 0; p < PROCESSES; p++)
+		if (fork() == 0) {
+			for (int i = 0; i < TIMES; i++)
+				if (file_write(dir, "x", "whole", 5, 0644, NULL) < 0)
+					_exit(1);
+			_exit(0);
+		}
+	for (int p = 0; p < PROCESSES; p++) {
+		wait(&status);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(file_read(dir, "x", &b, NULL), 0);
+	assert_string_equal(b.data, "whole");
+	assert_int_equal(sys_unlinkat(dir, "x", 0), 0);
+	assert_int_equal(sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR), 0); /* nothing is left */
+}
+
+RUN_TESTS(cmocka_unit_test(processes_that_write_one_file_do_not_meet),
+	cmocka_unit_test(beneath_and_in_root_do_not_leave_the_folder),
 	cmocka_unit_test(removing_a_tree_does_not_follow_links),
 	cmocka_unit_test(removing_a_tree_works_at_any_depth),
 	cmocka_unit_test(what_a_killed_process_left_is_in_nobodys_way),
