@@ -6,7 +6,14 @@
 #include "base/str.h"
 #include "builder/script.h"
 
-enum { SLAVES_MAX = 256, CHOICES_MAX = 256, GROUPS_MAX = 4096, DATABASE_MAX = 4 << 20 };
+/* All of Debian has some 500 groups and 2000 choices. */
+enum {
+	SLAVES_MAX = 256,
+	CHOICES_MAX = 256,
+	GROUPS_MAX = 2048,
+	ALL_CHOICES_MAX = 8192,
+	DATABASE_MAX = 4 << 20
+};
 
 struct slave {
 	const char *name, *link;
@@ -30,7 +37,8 @@ struct group {
 struct groups {
 	struct arena arena;
 	struct group *v;
-	size_t n, cap;
+	size_t n, cap, nchoices;
+	bool full; /* something did not fit */
 };
 
 /* ---- what the scripts register ---- */
@@ -42,8 +50,10 @@ static struct group *get_group(struct groups *g, const char *name, const char *l
 	for (size_t i = 0; i < g->n; i++)
 		if (str_eq(g->v[i].name, name))
 			return &g->v[i];
-	if (g->n == GROUPS_MAX)
+	if (g->n == GROUPS_MAX) {
+		g->full = true;
 		return NULL;
+	}
 	mem_grow(&g->v, &g->cap, g->n);
 	x = &g->v[g->n++];
 	*x = (struct group){.name = arena_strdup(&g->arena, name),
@@ -60,8 +70,11 @@ static struct choice *get_choice(struct groups *g, struct group *x, const char *
 	for (size_t i = 0; i < x->nchoices; i++)
 		if (str_eq(x->choices[i].path, path))
 			return &x->choices[i];
-	if (x->nchoices == CHOICES_MAX)
+	if (x->nchoices == CHOICES_MAX || g->nchoices == ALL_CHOICES_MAX) {
+		g->full = true;
 		return NULL;
+	}
+	g->nchoices++;
 	c = &x->choices[x->nchoices++];
 	*c = (struct choice){.path = arena_strdup(&g->arena, path),
 		.targets = arena_alloc(&g->arena, SLAVES_MAX * sizeof(const char *))};
@@ -75,8 +88,10 @@ static void set_slave(struct groups *g, struct group *x, struct choice *c, const
 
 	while (i < x->nslaves && !str_eq(x->slaves[i].name, name))
 		i++;
-	if (i == SLAVES_MAX)
+	if (i == SLAVES_MAX) {
+		g->full = true;
 		return;
+	}
 	if (i == x->nslaves)
 		x->slaves[x->nslaves++] = (struct slave){.name = arena_strdup(&g->arena, name),
 			.link = arena_strdup(&g->arena, link)};
@@ -125,12 +140,13 @@ static void read_install(struct groups *g, const struct strings *w, size_t i)
 			set_slave(g, x, c, w->v[i + 1], w->v[i + 2], w->v[i + 3]);
 }
 
-static void read_script(struct groups *g, const struct deb_file *f)
+static int read_script(struct groups *g, const struct deb *d, struct err *e)
 {
-	struct script *s = script_new(f->data, f->len);
+	const struct deb_file *f = deb_file(d, "postinst");
+	struct script *s = f ? script_new(f->data, f->len) : NULL;
 	struct command c;
 
-	while (script_next(s, &c)) {
+	while (s && !g->full && script_next(s, &c)) {
 		const char *base = strrchr(c.words.v[0], '/');
 
 		if (c.unknown || !str_eq(base ? base + 1 : c.words.v[0], "update-alternatives"))
@@ -141,7 +157,14 @@ static void read_script(struct groups *g, const struct deb_file *f)
 				break;
 			}
 	}
-	script_free(s);
+	if (s)
+		script_free(s);
+	if (!g->full)
+		return 0;
+	return err_set(e, ERR_CORRUPT,
+		"postinst of %s: one alternative too many: more than %d groups, %d choices in all, "
+		"or %d choices or slaves of one group",
+		d->name, GROUPS_MAX, ALL_CHOICES_MAX, CHOICES_MAX);
 }
 
 /* ---- choosing ---- */
@@ -344,15 +367,12 @@ int alternatives_make(const struct rootfs *r, const struct deb *const *debs, siz
 	const struct pairs *chosen, struct err *e)
 {
 	struct groups g = {0};
-	int rc;
+	int rc = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct deb_file *f = deb_file(debs[i], "postinst");
-
-		if (f)
-			read_script(&g, f);
-	}
-	rc = check_chosen(&g, chosen, e);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = read_script(&g, debs[i], e);
+	if (rc == 0)
+		rc = check_chosen(&g, chosen, e);
 	if (g.n)
 		qsort(g.v, g.n, sizeof(*g.v), by_group);
 	for (size_t i = 0; i < g.n && rc == 0; i++)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -300,17 +301,29 @@ static int read_data(struct deb *d, int fd, const struct member *m, const char *
 	return archive_unpack(a, &r, p, &d->data, e);
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* Does a hard link that stays lead to a file whose data were not kept? */
 static bool needs_pruned(const struct deb *d)
 {
+	auto_free const char **pruned = mem_array(d->data.n, sizeof(*pruned));
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->data.n; i++)
+		if (d->data.v[i].pruned)
+			pruned[n++] = d->data.v[i].path;
+	if (n == 0)
+		return false;
+	qsort(pruned, n, sizeof(*pruned), by_text);
 	for (size_t i = 0; i < d->data.n; i++) {
 		const struct entry *link = &d->data.v[i];
 
-		if (link->a.type != NODE_HARDLINK || link->pruned)
-			continue;
-		for (size_t k = 0; k < d->data.n; k++)
-			if (d->data.v[k].pruned && str_eq(d->data.v[k].path, link->a.target))
-				return true;
+		if (link->a.type == NODE_HARDLINK && !link->pruned &&
+			bsearch(&link->a.target, pruned, n, sizeof(*pruned), by_text))
+			return true;
 	}
 	return false;
 }

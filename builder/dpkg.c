@@ -8,7 +8,15 @@
 #include "builder/prune.h"
 #include "builder/rootfs.h"
 
-enum { STATUS_MAX = 256 << 20, LIST_MAX = 256 << 20, TRIGGERS_MAX = 4 << 20 };
+enum {
+	STATUS_MAX = 256 << 20,
+	LIST_MAX = 256 << 20,
+	TRIGGERS_MAX = 4 << 20,
+	TRIGGER_LINES = 1024, /* of one package; real ones have a dozen */
+	TRIGGER_NAMES = 4096,
+	CONFFILES_MAX = 4096,        /* of one package, ... */
+	CONFFILES_BYTES = 256 << 20, /* and of all these files: each is read and hashed */
+};
 
 struct database {
 	struct rootfs r;
@@ -99,31 +107,48 @@ static int write_info(const struct database *db, const struct deb *d, struct err
 
 /* ---- status ---- */
 
+/* The file that a line of conffiles names, when there is one; else the line is a flag, or stale. */
+static const struct node *conffile(const struct database *db, struct slice line)
+{
+	char path[TREE_PATH_MAX + 1];
+	const struct node *n;
+
+	if (line.n < 2 || line.n > TREE_PATH_MAX || line.p[0] != '/')
+		return NULL;
+	memcpy(path, line.p + 1, line.n - 1);
+	path[line.n - 1] = '\0';
+	n = rootfs_at(db->r.tree, path);
+	return n && (n->link ? n->link : n)->a.type == NODE_FILE ? n : NULL;
+}
+
 /* " /etc/x MD5" of every conffile that is there. */
 static int put_conffiles(
 	const struct database *db, const struct deb *d, struct buf *b, struct err *e)
 {
 	const struct deb_file *f = deb_file(d, "conffiles");
 	struct slice text = {.p = f ? f->data : NULL, .n = f ? f->len : 0}, line;
-	bool first = true;
+	uint64_t bytes = 0;
+	unsigned count = 0;
 
 	while (slice_piece(&text, '\n', &line)) {
-		char path[TREE_PATH_MAX + 1], md5[33];
-		const struct node *n;
+		const struct node *n = conffile(db, line);
+		char md5[33];
 
-		if (line.n < 2 || line.n > TREE_PATH_MAX || line.p[0] != '/') /* or a flag */
+		if (!n)
 			continue;
-		memcpy(path, line.p + 1, line.n - 1);
-		path[line.n - 1] = '\0';
-		n = rootfs_at(db->r.tree, path);
-		if (!n || (n->link ? n->link : n)->a.type != NODE_FILE)
-			continue;
+		bytes += (n->link ? n->link : n)->a.size;
+		if (count >= CONFFILES_MAX || bytes > CONFFILES_BYTES)
+			return err_set(e, ERR_CORRUPT,
+				"'%.*s' is one too many: more than %d files or %d bytes",
+				(int)(line.n < 200 ? line.n : 200), line.p, CONFFILES_MAX,
+				CONFFILES_BYTES);
 		if (rootfs_md5(&db->r, n, md5, e) < 0 ||
-			(first && put_text(b, "Conffiles:\n", e) < 0) || put_text(b, " ", e) < 0 ||
-			put_slice(b, line, e) < 0 || put_text(b, " ", e) < 0 ||
-			put_text(b, md5, e) < 0 || put_text(b, "\n", e) < 0)
+			(count == 0 && put_text(b, "Conffiles:\n", e) < 0) ||
+			put_text(b, " ", e) < 0 || put_slice(b, line, e) < 0 ||
+			put_text(b, " ", e) < 0 || put_text(b, md5, e) < 0 ||
+			put_text(b, "\n", e) < 0)
 			return -1;
-		first = false;
+		count++;
 	}
 	return 0;
 }
@@ -202,10 +227,16 @@ static int collect_triggers(const struct database *db, struct triggers *t, struc
 	for (size_t i = 0; i < db->n; i++) {
 		const struct deb_file *f = deb_file(db->debs[i], "triggers");
 		struct slice text = {.p = f ? f->data : NULL, .n = f ? f->len : 0}, line;
+		unsigned lines = 0;
 
-		while (slice_piece(&text, '\n', &line))
+		while (slice_piece(&text, '\n', &line)) {
+			if (++lines > TRIGGER_LINES || t->n > TRIGGER_NAMES)
+				return err_set(e, ERR_CORRUPT,
+					"triggers of %s: more than %d lines, or %d names",
+					db->debs[i]->name, TRIGGER_LINES, TRIGGER_NAMES);
 			if (add_trigger(t, db->debs[i], line, e) < 0)
 				return err_ctx(e, "triggers of %s", db->debs[i]->name);
+		}
 	}
 	return 0;
 }

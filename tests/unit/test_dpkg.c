@@ -306,6 +306,45 @@ TEST(names_carry_the_architecture_where_it_may_be_there_twice)
 	teardown(&w);
 }
 
+/* Each of these takes time or memory without end when it is not bounded. */
+TEST(a_package_that_registers_without_end_is_refused)
+{
+	static const struct {
+		const char *file, *line, *says;
+		unsigned lines;
+	} cases[] = {
+		{"conffiles", "/etc/big\n", "conffiles of greedy: '/etc/big'", 5000},
+		{"triggers", "interest a#\n", "triggers of greedy: more than 1024 lines", 1025},
+		{"postinst", "update-alternatives --install /bin/g# g# /bin/x 1\n",
+			"postinst of greedy: one alternative too many", 2049},
+		{"postinst", "update-alternatives --install /bin/g g /bin/x# 1\n",
+			"postinst of greedy: one alternative too many", 257},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w;
+		auto_buf struct buf text = BUF_INIT(1 << 20);
+		struct deb *d;
+
+		setup(&w);
+		d = add_deb(&w, "greedy", "");
+		ship_file(&w, d, "etc/big", "text");
+		for (unsigned k = 0; k < cases[i].lines; k++) {
+			for (const char *c = cases[i].line; *c; c++)
+				if (*c == '#')
+					buf_printf(&text, "%u", k);
+				else
+					buf_put(&text, c, 1);
+		}
+		buf_put(&text, "", 1);
+		control_file(d, cases[i].file, text.data);
+		assert_int_equal(merge(&w), 0);
+		assert_int_equal(finish(&w), -1);
+		assert_non_null(strstr(w.f.e.text, cases[i].says));
+		teardown(&w);
+	}
+}
+
 /* ---- alternatives ---- */
 
 static void two_pagers(struct world *w)
@@ -589,7 +628,8 @@ TEST(unknown_things_cannot_be_pruned)
 	}
 }
 
-RUN_TESTS(cmocka_unit_test(files_of_the_root_land_in_usr),
+RUN_TESTS(cmocka_unit_test(a_package_that_registers_without_end_is_refused),
+	cmocka_unit_test(files_of_the_root_land_in_usr),
 	cmocka_unit_test(the_first_folder_stays_and_so_do_links_to_folders),
 	cmocka_unit_test(one_file_of_two_packages_is_an_error_that_names_both),
 	cmocka_unit_test(equal_files_are_shared),
