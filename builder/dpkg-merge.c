@@ -21,12 +21,17 @@ int dpkg_prepare(struct tree *t, const struct manifest_apt *apt, struct err *e)
 
 /* ---- two packages, one path ---- */
 
+enum { CONFLICTS_MAX = 1024 }; /* of one package; each is a search in all of them */
+
 struct merge {
 	struct tree *tree;
 	const struct deb *deb;
 	uint32_t origin;
 	const struct deb *const *all;
 	size_t n;
+	unsigned conflicts;
+	const struct deb *last; /* the last owner asked about, and the answers */
+	bool replaces_last, last_replaces;
 };
 
 static const struct attr *object_attr(const struct node *n)
@@ -98,26 +103,41 @@ static const struct deb *find_owner(const struct merge *m, const struct node *no
 	return NULL;
 }
 
+/* Replaces can be megabytes long: read once for each pair. */
+static void ask_replaces(struct merge *m, const struct deb *owner)
+{
+	if (owner == m->last)
+		return;
+	m->last = owner;
+	m->replaces_last = replaces(m->deb, owner);
+	m->last_replaces = replaces(owner, m->deb);
+}
+
 /* A non-folder where another package's non-folder stands: 1 the new one is put, 0 the old one
  * stays. */
-static int settle(
-	const struct merge *m, const struct entry *en, const struct node *there, struct err *e)
+static int settle(struct merge *m, const struct entry *en, const struct node *there, struct err *e)
 {
 	const struct deb *owner;
 
 	if (same_content(object_attr(there), entry_attr(m, en)))
 		return 0;
+	if (++m->conflicts > CONFLICTS_MAX)
+		return err_set(e, ERR_CORRUPT,
+			"package %s: /%s is one more than %d files that other packages ship, too",
+			m->deb->name, en->path, CONFLICTS_MAX);
 	owner = find_owner(m, there);
-	if (owner && replaces(m->deb, owner))
+	if (owner)
+		ask_replaces(m, owner);
+	if (owner && m->replaces_last)
 		return 1;
-	if (owner && replaces(owner, m->deb))
+	if (owner && m->last_replaces)
 		return 0;
 	return err_set(e, ERR_CORRUPT, "packages %s and %s both ship /%s, with other contents",
 		owner ? owner->name : "(another)", m->deb->name, en->path);
 }
 
 /* 1: put it, 0: leave what is there. */
-static int decide(const struct merge *m, const struct entry *en, struct err *e)
+static int decide(struct merge *m, const struct entry *en, struct err *e)
 {
 	const struct node *there = en->path[0] ? rootfs_at(m->tree, en->path) : NULL, *real;
 
