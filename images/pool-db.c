@@ -248,13 +248,25 @@ static int use_tables(struct pool_db *db, MDB_txn *t, bool write, const uint8_t 
 }
 
 /* Before LMDB looks at the file at all. */
-static int check_head(struct pool_db *db, int pooldir, struct err *e)
+static int check_head(struct pool_db *db, int pooldir, bool remake, struct err *e)
 {
+	struct err fault = {0};
 	auto_fd int fd = sys_openat(pooldir, "db/data.mdb", O_RDONLY, 0);
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : err_sys(e, "open %s", db->name);
-	return lmdb_check_head(fd, db->name, e) < 0 ? pool_db_hint(db, e) : 0;
+	if (lmdb_check_head(fd, db->name, &fault) == 0)
+		return 0;
+	if (remake && fault.kind == ERR_CORRUPT) {
+		/* A kill or a full disk left the file half made: of an empty pool nothing is lost.
+		 */
+		if (sys_unlinkat(pooldir, "db/data.mdb", 0) == 0)
+			return 0;
+		return err_sys(e, "remove %s", db->name);
+	}
+	if (e)
+		*e = fault;
+	return pool_db_hint(db, e);
 }
 
 static int open_env(struct pool_db *db, int pooldir, bool write, bool empty, struct err *e)
@@ -290,8 +302,8 @@ int pool_db_open(struct pool_db *db, int pooldir, bool write, const uint8_t id[P
 	db->name = mem_printf("%s/db/data.mdb", db->dir);
 	if (write && sys_mkdirat(pooldir, "db", 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "create %s/db", db->dir);
-	if (check_head(db, pooldir, e) < 0 || open_env(db, pooldir, write, empty, e) < 0 ||
-		check_pages(db, pooldir, e) < 0)
+	if (check_head(db, pooldir, write && empty, e) < 0 ||
+		open_env(db, pooldir, write, empty, e) < 0 || check_pages(db, pooldir, e) < 0)
 		return -1;
 	t = pool_db_begin(db, write, e);
 	if (!t)

@@ -518,6 +518,25 @@ TEST(a_cut_off_lmdb_is_an_error_wherever_it_was_cut)
 	teardown(&f);
 }
 
+TEST(an_lmdb_that_was_never_made_whole_is_made_again)
+{
+	static const off_t lengths[] = {1, 100, 4096, 4100};
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct fixture f;
+
+		setup(&f); /* nothing was put: as a kill or a full disk leaves it */
+		close_pool(&f);
+		truncate_to(&f, "pool/db/data.mdb", lengths[i]);
+		open_pool(&f, true);
+		put(&f, 20000, 1);
+		commit(&f);
+		close_pool(&f);
+		open_pool(&f, true);
+		teardown(&f);
+	}
+}
+
 /* Whatever is altered: an error, or the right data; never a signal, never wrong data. */
 static void use_damaged(struct fixture *f, int pipe_fd)
 {
@@ -663,6 +682,7 @@ RUN_TESTS(cmocka_unit_test(a_chunk_is_found_with_its_bytes_after_it_was_put),
 	cmocka_unit_test(files_that_are_no_pool_are_named),
 	cmocka_unit_test(lost_records_are_an_error_and_never_an_empty_pool),
 	cmocka_unit_test(a_cut_off_lmdb_is_an_error_wherever_it_was_cut),
+	cmocka_unit_test(an_lmdb_that_was_never_made_whole_is_made_again),
 	cmocka_unit_test(an_altered_lmdb_is_an_error_or_does_no_harm),
 	cmocka_unit_test(a_full_file_system_is_named_and_the_pool_stays_usable),
 	cmocka_unit_test(a_note_is_read_as_it_was_put),
