@@ -130,8 +130,10 @@ int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode
 		named = true;
 		fd = named_tmp(dirfd, dir, tmp, sizeof(tmp), mode);
 	}
-	if (fd < 0)
-		return err_sys(e, "create a file beside %s", path);
+	if (fd < 0) {
+		err_sys(e, "create a file beside %s", path);
+		return dirlen ? -1 : sys_hint_space(e, dirfd, n);
+	}
 	rc = sys_write_all(fd, p, n) < 0 || sys_fsync(fd) < 0 ? -1
 	     : named ? sys_renameat(dirfd, tmp, dirfd, path)
 		     : replace(fd, dirfd, dir, path);

@@ -449,7 +449,12 @@ int sys_hint_space(struct err *e, int fd, uint64_t need)
 	if ((saved == ENOSPC || saved == EDQUOT) && fstatvfs(fd, &fs) == 0 && fstat(fd, &st) == 0) {
 		mount_point_of(st.st_dev, where, sizeof(where));
 		avail = (uint64_t)fs.f_bavail * fs.f_frsize;
-		if (need > avail)
+		if (fs.f_files && fs.f_favail == 0)
+			err_hint(e,
+				"file system %s has no room for more files (all %" PRIu64
+				" inodes are used); remove some, or set SVRUN_ROOT",
+				where, (uint64_t)fs.f_files);
+		else if (need > avail)
 			err_hint(e,
 				"file system %s is full: %" PRIu64 " MiB free, %" PRIu64
 				" MiB more needed; free space there, or set SVRUN_ROOT",
