@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -39,6 +41,9 @@ static int step_alone(struct build *b, struct err *e)
 		return err_sys(e, "PR_SET_DUMPABLE");
 	if (setsid() < 0)
 		return err_sys(e, "setsid");
+	/* And its own session keyring: what the host's session holds is not for it. */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		return err_sys(e, "new session keyring");
 	umask(0);
 	return 0;
 }

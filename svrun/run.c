@@ -95,9 +95,17 @@ struct running {
 	struct supervise *sup;
 	int root;
 	double begun;
+	bool started;
 };
 
-/* *status: what svrun run ends with. -1 only when the container never ran its program. */
+/* What goes wrong behind the program's end: its own status matters more. */
+static void warn_of(struct err *e)
+{
+	warn("%s", e->text);
+	*e = (struct err){0};
+}
+
+/* *status: what svrun run ends with. */
 static int run_container(struct running *r, int *status, struct err *e)
 {
 	struct container_options options = {
@@ -106,46 +114,52 @@ static int run_container(struct running *r, int *status, struct err *e)
 	int rc;
 
 	memcpy(options.stdio, r->sup->stdio, sizeof(options.stdio));
-	*status = 125;
 	if (container_create(&c, &options, e) < 0)
 		return -1;
 	sys_close_ref(&r->root); /* the container has it; its end must be the end of the mount */
 	rc = container_start(c, status, e);
 	if (rc == 0) {
+		r->started = true;
 		timing(r->o, "start", r->begun);
 		rc = supervise_run(r->sup, c, status, e);
 	}
-	if (container_delete(c, rc ? NULL : e) < 0 && rc == 0) {
-		warn("%s", e->text); /* the container's own status matters more */
-		*e = (struct err){0};
-	}
+	if (container_delete(c, rc ? NULL : e) < 0 && rc == 0)
+		warn_of(e);
 	return rc;
 }
 
-static int run_instance(const struct run_options *o, struct source *s, struct instance *i,
-	int *status, struct err *e)
+static int run_with_spec(struct running *r, int *status, struct err *e)
 {
-	struct supervise_options so = {o->interactive, o->terminal, o->stop_seconds};
-	double begun = sys_now_ms();
+	struct supervise_options so = {r->o->interactive, r->o->terminal, r->o->stop_seconds};
 	struct supervise sup;
+	int rc;
+
+	if (supervise_init(&sup, &so, e) < 0)
+		return -1;
+	r->sup = &sup;
+	rc = run_container(r, status, e);
+	supervise_fini(&sup);
+	return rc;
+}
+
+static int run_instance(struct running *r, const struct source *s, int *status, struct err *e)
+{
 	struct spec spec;
 	int rc;
 
-	auto_fd int root = instance_overlay(i, s->mount.path, e);
-	if (root < 0)
+	r->begun = sys_now_ms();
+	r->root = instance_overlay(r->instance, s->mount.path, e);
+	if (r->root < 0)
 		return -1;
-	struct bundle_request request = {o, s->image.config, s->digest, i, s->mount.path, root};
-	if (make_spec(&request, &spec, e) < 0)
-		return -1;
-	if (supervise_init(&sup, &so, e) < 0) {
+	struct bundle_request request = {
+		r->o, s->image.config, s->digest, r->instance, s->mount.path, r->root};
+	rc = make_spec(&request, &spec, e);
+	if (rc == 0) {
+		r->spec = &spec;
+		rc = run_with_spec(r, status, e);
 		spec_fini(&spec);
-		return -1;
 	}
-	struct running r = {o, i, &spec, &sup, steal_fd(&root), begun};
-	rc = run_container(&r, status, e);
-	sys_close_ref(&r.root);
-	supervise_fini(&sup);
-	spec_fini(&spec);
+	sys_close_ref(&r->root);
 	return rc;
 }
 
@@ -153,6 +167,7 @@ static int run(const struct run_options *o, int *status, struct err *e)
 {
 	struct source s = {.has_config = false};
 	struct instance i;
+	struct running r = {.o = o, .instance = &i, .root = -1};
 	double begun = sys_now_ms();
 	int rc = source_open(&s, o->image, e);
 
@@ -160,11 +175,11 @@ static int run(const struct run_options *o, int *status, struct err *e)
 	if (rc == 0)
 		rc = instance_create(&i, s.store.fd, s.store.path, o->name, o->rm, e);
 	if (rc == 0) {
-		rc = run_instance(o, &s, &i, status, e);
-		if (rc < 0)
+		rc = run_instance(&r, &s, status, e);
+		if (!r.started)
 			instance_abort(&i);
-		else
-			rc = instance_end(&i, *status, e);
+		else if (instance_end(&i, *status, rc ? NULL : e) < 0 && rc == 0)
+			warn_of(e);
 	}
 	source_close(&s);
 	return rc;

@@ -48,7 +48,7 @@ expect_clean() {
 	expect_nothing_left "$SVRUN_ROOT" || return 1
 	first=$(dead_cgroups)
 	[ -n "$first" ] || return 0
-	sleep 1
+	sleep 3
 	[ -z "$(comm -12 <(sort <<<"$first") <(dead_cgroups | sort))" ] || fail "left cgroups: $first"
 }
 
