@@ -6,12 +6,18 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/mem.h"
 #include "base/sys.h"
 #include "images/lmdb-check.h"
 
-enum { TABLES = 6, READERS = 1024, STATE_SIZE = 48 };
+enum {
+	TABLES = 6,
+	READERS = 1024,
+	LOCK_BYTES = READERS * 64 + 4096, /* LMDB has a cache line for each reader, and a head */
+	STATE_SIZE = 48
+};
 static const size_t map_size = (size_t)64 << 30; /* addresses, not memory: 500 million chunks */
 static const char state_key[] = "state", state_magic[] = "svrunpl1";
 
@@ -70,6 +76,20 @@ int pool_db_hint(const struct pool_db *db, struct err *e)
 		db->dir);
 }
 
+/* LMDB takes a short write for EIO: where no room is left, that is what it was. */
+static int system_error(const struct pool_db *db, int rc, const char *what, struct err *e)
+{
+	struct statvfs fs;
+	auto_fd int dir = sys_open(db->dir, O_RDONLY | O_DIRECTORY, 0);
+
+	if (rc == EIO && dir >= 0 && fstatvfs(dir, &fs) == 0 && fs.f_bavail == 0)
+		rc = ENOSPC;
+	errno = rc;
+	err_sys(e, "%s: %s", db->name, what);
+	errno = rc;
+	return sys_hint_space(e, dir, 0);
+}
+
 int pool_db_error(const struct pool_db *db, int rc, const char *what, struct err *e)
 {
 	if (rc == MDB_MAP_FULL || rc == MDB_DBS_FULL || rc == MDB_READERS_FULL ||
@@ -79,8 +99,7 @@ int pool_db_error(const struct pool_db *db, int rc, const char *what, struct err
 		err_set(e, ERR_CORRUPT, "%s: %s: %s", db->name, what, mdb_strerror(rc));
 		return pool_db_hint(db, e);
 	}
-	errno = rc;
-	return err_sys(e, "%s: %s", db->name, what);
+	return system_error(db, rc, what, e);
 }
 
 /* ---- transactions ---- */
@@ -269,6 +288,19 @@ static int check_head(struct pool_db *db, int pooldir, bool remake, struct err *
 	return pool_db_hint(db, e);
 }
 
+/* LMDB maps its lock file, which is sparse: with no room left, touching it would be a SIGBUS. */
+static int reserve_lock(const struct pool_db *db, int pooldir, struct err *e)
+{
+	auto_fd int fd = sys_openat(pooldir, "db/lock.mdb", O_RDWR | O_CREAT, 0600);
+
+	if (fd < 0 && errno != ENOSPC && errno != EDQUOT)
+		return 0; /* read-only, say: LMDB knows what to do */
+	if (fd >= 0 && (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) == 0 ||
+			       (errno != ENOSPC && errno != EDQUOT)))
+		return 0;
+	return system_error(db, errno, "reserve the lock file", e);
+}
+
 static int open_env(struct pool_db *db, int pooldir, bool write, bool empty, struct err *e)
 {
 	char path[64];
@@ -279,6 +311,8 @@ static int open_env(struct pool_db *db, int pooldir, bool write, bool empty, str
 	mdb_env_set_maxdbs(db->env, TABLES);
 	mdb_env_set_maxreaders(db->env, READERS);
 	mdb_env_set_mapsize(db->env, map_size);
+	if (reserve_lock(db, pooldir, e) < 0)
+		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/db", pooldir);
 	rc = mdb_env_open(db->env, path, MDB_NOTLS | (write ? 0 : MDB_RDONLY), 0600);
 	if (rc == ENOENT && !empty)

@@ -631,6 +631,40 @@ TEST(a_full_file_system_is_named_and_the_pool_stays_usable)
 
 /* ---- notes ---- */
 
+/* At any size, in particular one that ends within one of LMDB's files. */
+TEST(a_full_file_system_never_ends_the_process)
+{
+	for (unsigned kib = 4; kib <= 96; kib += 4) {
+		struct fixture f;
+		char options[32];
+
+		if (geteuid() != 0)
+			skip();
+		setup(&f);
+		close_pool(&f);
+		close(f.fd);
+		snprintf(options, sizeof(options), "size=%uk", kib);
+		if (mount("none", f.dir, "tmpfs", 0, options) < 0)
+			skip();
+		f.fd = sys_open(f.dir, O_RDONLY | O_DIRECTORY, 0);
+		f.pool = pool_open(f.fd, true, &f.e);
+		if (!f.pool) {
+			assert_non_null(strstr(f.e.text, "No space left"));
+			assert_non_null(strstr(f.e.hint, f.dir));
+		}
+		close_pool(&f);
+		assert_int_equal(mount("none", f.dir, "tmpfs", MS_REMOUNT, "size=8m"), 0);
+		open_pool(&f, true); /* room came, and what was half made is in no way */
+		put(&f, 20000, 1);
+		commit(&f);
+		close_pool(&f);
+		close(f.fd);
+		assert_int_equal(umount(f.dir), 0);
+		f.fd = sys_open(f.dir, O_RDONLY | O_DIRECTORY, 0);
+		teardown(&f);
+	}
+}
+
 TEST(a_note_is_read_as_it_was_put)
 {
 	struct fixture f;
@@ -685,5 +719,6 @@ RUN_TESTS(cmocka_unit_test(a_chunk_is_found_with_its_bytes_after_it_was_put),
 	cmocka_unit_test(an_lmdb_that_was_never_made_whole_is_made_again),
 	cmocka_unit_test(an_altered_lmdb_is_an_error_or_does_no_harm),
 	cmocka_unit_test(a_full_file_system_is_named_and_the_pool_stays_usable),
+	cmocka_unit_test(a_full_file_system_never_ends_the_process),
 	cmocka_unit_test(a_note_is_read_as_it_was_put),
 	cmocka_unit_test(a_length_only_grows_by_what_was_put))
