@@ -110,22 +110,18 @@ static int make_device(
 	return 0;
 }
 
-static bool dev_is_volume(const struct spec *s)
-{
-	for (size_t i = 0; i < s->nmounts; i++)
-		if (str_eq(s->mounts[i].destination, "/dev") &&
-			(!s->mounts[i].type || !str_eq(s->mounts[i].type, "tmpfs")))
-			return true;
-	return false;
-}
-
 int dev_fill(int root, const struct spec *s, const struct own_mounts *own, struct err *e)
 {
-	if (dev_is_volume(s))
-		return 0;
+	int mine;
+
 	auto_fd int dev = mount_point(root, "/dev", POINT_DIR, true, own, e);
 	if (dev < 0)
 		return -1;
+	/* Asked of the mount, not of the config: "/dev/", or a link of the image, gets there, too.
+	 */
+	mine = own_mounts_has(own, dev, e);
+	if (mine <= 0) /* a volume: nothing is made in the host's folder */
+		return mine;
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
 		if (make_node(dev, nodes[i].name, S_IFCHR | 0666,
 			    makedev(nodes[i].major, nodes[i].minor), e) < 0)

@@ -113,6 +113,17 @@ except OSError as e:
 	expect_clean
 }
 
+@test "no device is made in a volume that lies on /dev, however that is written" {
+	need_test_image
+	mkdir "$T/vol"
+	for place in /dev /dev/ /dev/. //dev /./dev; do
+		run_split "$SVRUN" run --rm -v "$T/vol:$place" "$IMAGE" true
+		expect_status 0
+		[ -z "$(ls -A "$T/vol")" ] || fail "$place: made $(ls "$T/vol") on the host"
+	done
+	expect_clean
+}
+
 @test "CVE-2022-29162, CVE-2022-24769: capability sets are Docker's, inheritable and ambient are empty" {
 	need_test_image
 	inside -- 'grep ^Cap /proc/self/status'
