@@ -12,6 +12,9 @@ void relay_init(struct relay *r, int own_from, int own_to)
 	r->from = own_from;
 	r->to = own_to;
 	r->start = r->len = 0;
+	r->error = 0;
+	r->typed = false;
+	r->last = '\n';
 }
 
 void relay_fini(struct relay *r)
@@ -42,6 +45,14 @@ static void end_if_over(struct relay *r)
 		sys_close_ref(&r->to);
 }
 
+/* A terminal has no end that closing could tell. Behind a newline ^D is the end, behind other text
+ * the first one only sends the line. */
+static void type_end(struct relay *r)
+{
+	for (int n = r->last == '\n' ? 1 : RELAY_TYPED; r->typed && n > 0; n--)
+		r->buf[r->len++] = 'D' - '@';
+}
+
 static void fill(struct relay *r)
 {
 	ssize_t n;
@@ -51,10 +62,13 @@ static void fill(struct relay *r)
 		r->start = 0;
 	}
 	n = sys_read(r->from, r->buf + r->len, RELAY_SIZE - r->len);
-	if (n > 0)
+	if (n > 0) {
 		r->len += (size_t)n;
-	else if (n == 0 || errno != EAGAIN) /* EIO: the last user of a terminal closed it */
+		r->last = r->buf[r->len - 1];
+	} else if (n == 0 || errno != EAGAIN) { /* EIO: the last user of a terminal closed it */
 		sys_close_ref(&r->from);
+		type_end(r);
+	}
 }
 
 static void drain(struct relay *r)
@@ -65,6 +79,7 @@ static void drain(struct relay *r)
 		r->start += (size_t)n;
 		r->len -= (size_t)n;
 	} else if (errno != EAGAIN) {
+		r->error = errno == EPIPE || errno == EIO ? 0 : errno;
 		r->len = 0;
 		sys_close_ref(&r->to);
 	}

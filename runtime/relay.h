@@ -7,12 +7,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { RELAY_SIZE = 16384 };
+enum { RELAY_SIZE = 16384, RELAY_TYPED = 2 };
 
 struct relay {
 	int from, to; /* owned; -1 when that side has ended */
 	size_t start, len;
-	char buf[RELAY_SIZE];
+	int error;  /* errno of a write that lost data; 0 also when the reader went away */
+	bool typed; /* `to` is a terminal's keyboard: the end of `from` is typed, as ^D */
+	char last;  /* the last byte that came */
+	char buf[RELAY_SIZE + RELAY_TYPED];
 };
 
 void relay_init(struct relay *r, int own_from, int own_to);

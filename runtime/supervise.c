@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sys.h"
 
@@ -159,7 +160,10 @@ static int connect_terminal(struct supervise *s, struct container *c, struct err
 	if (!s->interactive)
 		return 0;
 	tty_raw(&s->tty, 0);
-	return add_relay(s, 0, own_end(0), fcntl(s->master, F_DUPFD_CLOEXEC, 3), e);
+	if (add_relay(s, 0, own_end(0), fcntl(s->master, F_DUPFD_CLOEXEC, 3), e) < 0)
+		return -1;
+	s->relays[0]->typed = !isatty(0);
+	return 0;
 }
 
 /* ---- signals ---- */
@@ -304,6 +308,19 @@ static int wait_once(struct supervise *s, struct container *c, struct err *e)
 	return 0;
 }
 
+/* Output that is lost (the disk is full) must not look like success. */
+static void report_lost_output(const struct supervise *s, int *status)
+{
+	static const char *const names[] = {"stdin", "stdout", "stderr"};
+
+	for (int i = 1; i < 3; i++)
+		if (s->relays[i] && s->relays[i]->error) {
+			warn("write %s: %s; what follows is lost", names[i],
+				strerror(s->relays[i]->error));
+			*status = *status ? *status : 125;
+		}
+}
+
 int supervise_run(struct supervise *s, struct container *c, int *status, struct err *e)
 {
 	/* Only the container keeps its ends: else a stream would never end. */
@@ -319,5 +336,6 @@ int supervise_run(struct supervise *s, struct container *c, int *status, struct 
 		return -1;
 	if (s->killed_by && *status == 128 + SIGKILL)
 		*status = 128 + s->killed_by;
+	report_lost_output(s, status);
 	return 0;
 }

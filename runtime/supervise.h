@@ -35,7 +35,8 @@ struct supervise_options {
 int supervise_init(
 	struct supervise *s, const struct supervise_options *o, struct err *e) must_check;
 /* After container_start(): until the container has ended and its output is written. *status is its
- * exit status, 128 + signal when one killed it.
+ * exit status, 128 + signal when one killed it; 125 instead of 0 when some of its output could not
+ * be written, which is warned of.
  *
  * Signals go to the container's first process. What the kernel does not do to the first process of
  * a pid namespace, dying of a signal that it does not handle, is done here with SIGKILL. SIGTERM is

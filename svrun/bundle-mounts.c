@@ -110,9 +110,8 @@ static int add_files(const struct bundle_request *r, json_t *mounts, struct err 
 
 static int bad_volume(const char *v, struct err *e)
 {
-	err_set(e, ERR_USAGE, "--volume '%.200s'", v);
-	return err_hint(
-		e, "expected SOURCE:DESTINATION[:ro], both paths, the destination absolute");
+	err_set(e, ERR_USAGE, "--volume '%.200s': expected SOURCE:DESTINATION[:ro]", v);
+	return err_hint(e, "both are paths, the destination an absolute one");
 }
 
 /* Destinations go into config.json, which is UTF-8. */

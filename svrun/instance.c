@@ -42,7 +42,7 @@ static int choose_id(struct instance *i, const char *name, struct err *e)
 		return 0;
 	}
 	if (!is_name(name)) {
-		err_set(e, ERR_USAGE, "--name '%.80s'", name);
+		err_set(e, ERR_USAGE, "--name '%.80s' is not a name", name);
 		return err_hint(e,
 			"letters, digits, '_', '.' and '-', at most %d, a letter or digit "
 			"first",

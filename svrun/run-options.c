@@ -75,7 +75,7 @@ static int check_hostname(const char *s, struct err *e)
 
 	if (!s || (*s && strlen(s) <= 63 && strspn(s, allowed) == strlen(s) && *s != '-'))
 		return 0;
-	err_set(e, ERR_USAGE, "--hostname '%.80s'", s);
+	err_set(e, ERR_USAGE, "--hostname '%.80s' is not a host name", s);
 	return err_hint(e, "letters, digits, '-' and '.', at most 63");
 }
 

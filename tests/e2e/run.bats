@@ -143,6 +143,9 @@ load runtime
 	expect_status 2
 	inside -v "$T/vol:/" -- true
 	expect_status 2
+	inside -v "$T/vol" -- true
+	expect_status 2
+	expect_in "$err" "--volume '$T/vol': expected SOURCE:DESTINATION[:ro]"
 	expect_clean
 }
 
@@ -374,6 +377,28 @@ wait_for() {
 	expect_status 125
 	[ "$err" = "svrun: run x: svrun run needs root
 hint: use sudo; running without root comes in a later version" ] || fail "$err"
+}
+
+@test "output that cannot be written is not a success" {
+	need_test_image
+	status=0
+	"$SVRUN" run --rm "$IMAGE" sh -c 'echo lost' >/dev/full 2>"$T/err" </dev/null || status=$?
+	err=$(<"$T/err")
+	expect_status 125
+	expect_in "$err" "write stdout: No space left on device"
+	status=0
+	"$SVRUN" run --rm "$IMAGE" sh -c 'echo lost; exit 3' >/dev/full 2>"$T/err" </dev/null ||
+		status=$?
+	expect_status 3
+	expect_clean
+}
+
+@test "a pipe into a container with a terminal ends, with and without a last newline" {
+	need_test_image
+	[ "$(printf 'line\n' | timeout 20 "$SVRUN" run --rm -it "$IMAGE" cat | grep -c line)" = 2 ]
+	[ "$(printf 'text' | timeout 20 "$SVRUN" run --rm -it "$IMAGE" cat)" = texttext ]
+	timeout 20 "$SVRUN" run --rm -it "$IMAGE" cat </dev/null
+	expect_clean
 }
 
 @test "timings are lines of their own on stderr" {

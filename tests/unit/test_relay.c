@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -87,6 +88,56 @@ TEST(a_slow_reader_holds_the_writer_back)
 	relay_fini(&g.r);
 }
 
+TEST(a_write_that_fails_is_remembered_unless_the_reader_went_away)
+{
+	struct rig g;
+
+	rig_init(&g);
+	close(g.out[1]);
+	close(g.out[0]);
+	g.r.to = sys_open("/dev/full", O_WRONLY, 0);
+	assert_int_equal(write(g.in[1], "x", 1), 1);
+	settle(&g);
+	assert_true(relay_done(&g.r));
+	assert_int_equal(g.r.error, ENOSPC);
+	close(g.in[1]);
+	relay_fini(&g.r);
+
+	signal(SIGPIPE, SIG_IGN);
+	rig_init(&g);
+	assert_int_equal(write(g.in[1], "x", 1), 1);
+	close(g.out[0]);
+	settle(&g);
+	assert_int_equal(g.r.error, 0);
+	close(g.in[1]);
+	relay_fini(&g.r);
+}
+
+TEST(the_end_is_typed_on_a_keyboard)
+{
+	static const struct {
+		const char *sent, *typed;
+	} cases[] = {{"", "\004"}, {"line\n", "line\n\004"}, {"no newline", "no newline\004\004"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig g;
+		char buf[32];
+		ssize_t n;
+
+		rig_init(&g);
+		g.r.typed = true;
+		n = write(g.in[1], cases[i].sent, strlen(cases[i].sent));
+		assert_int_equal(n, strlen(cases[i].sent));
+		close(g.in[1]);
+		settle(&g);
+		n = read(g.out[0], buf, sizeof(buf));
+		assert_int_equal(n, strlen(cases[i].typed));
+		assert_memory_equal(buf, cases[i].typed, (size_t)n);
+		close(g.out[0]);
+		relay_fini(&g.r);
+	}
+}
+
 TEST(a_reader_that_goes_away_ends_the_writer)
 {
 	struct rig g;
@@ -115,5 +166,7 @@ TEST(an_idle_relay_waits)
 
 RUN_TESTS(cmocka_unit_test(bytes_go_through_and_the_end_follows_them),
 	cmocka_unit_test(a_slow_reader_holds_the_writer_back),
+	cmocka_unit_test(a_write_that_fails_is_remembered_unless_the_reader_went_away),
+	cmocka_unit_test(the_end_is_typed_on_a_keyboard),
 	cmocka_unit_test(a_reader_that_goes_away_ends_the_writer),
 	cmocka_unit_test(an_idle_relay_waits))
