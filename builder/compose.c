@@ -1,5 +1,6 @@
 #include "builder/compose.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -221,6 +222,11 @@ static int unpack_model(struct work *w, const struct job *j, struct err *e)
 	if (fd < 0 || content_from_fd(fd, f->path, w->pool, &out->arena, &en->a, &d, e) < 0 ||
 		check_digest(&f->sha256, &d, f->path, e) < 0)
 		return err_ctx(e, "model %s", m->id);
+	if (en->a.size != f->size) {
+		err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %" PRIu64, f->path,
+			f->size, en->a.size);
+		return err_ctx(e, "model %s", m->id);
+	}
 	return 0;
 }
 

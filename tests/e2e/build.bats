@@ -120,6 +120,19 @@ same_elsewhere() { # NAME [COMMAND...]
 	"$SVRUN" image build -q "$APP"
 }
 
+@test "a model file of another size than the manifest says is refused" {
+	need_root
+	new_store
+	make_app sized "$(jq -n --arg sum "$(printf 'some text\n' | sha256sum | cut -c1-64)" '
+		[{id: "m", target: "/m", format: "other", license: {spdx: "CC0-1.0"},
+		source: {type: "file", path: "text"},
+		files: [{path: "text", sha256: $sum, size: 11}]}]' | sed '1s/^/.models = /')"
+	"$SVRUN" image lock "$APP"
+	run_split "$SVRUN" image build "$APP"
+	expect_status 125
+	expect_in "$err" "model m: text: expected 11 bytes, found 10"
+}
+
 @test "a build without a lock says how to make one" {
 	need_root
 	new_store
