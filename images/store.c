@@ -121,6 +121,8 @@ static int open_root(struct store *s, bool create, struct err *e)
 	if (s->fd < 0) {
 		rc = errno;
 		err_sys(e, "open the store %s", s->path);
+		if (rc == EACCES)
+			return err_hint(e, "it is another user's: use sudo, or set SVRUN_ROOT");
 		return rc == ENOENT ? err_hint(e, "svrun image build makes it") : -1;
 	}
 	rc = check_layout(s, e);

@@ -121,6 +121,9 @@ int command_main(const struct command *table, int argc, char **argv)
 
 	if (fflush(stdout) != 0 && rc == 0)
 		rc = err_sys(&e, "write stdout");
+	else if (ferror(stdout) &&
+		 rc == 0) /* an earlier part was lost, and only the rest flushed */
+		rc = err_set(&e, ERR_SYSTEM, "write stdout: not all could be written");
 	if (rc >= 0)
 		return rc;
 	if (e.kind == ERR_NONE) /* the help was asked for */

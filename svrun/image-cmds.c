@@ -103,6 +103,11 @@ static json_t *row_of(const struct store_name *n, const struct image *im)
 		(json_int_t)total_size(im), "layers", (int)im->nlayers);
 }
 
+static void print_header(void)
+{
+	printf("%-28s %-14s %-12s  %-20s %10s\n", "NAME", "TAG", "DIGEST", "CREATED", "SIZE");
+}
+
 static void print_row(const struct store_name *n, const struct image *im)
 {
 	auto_free char *name = plain(n->name), *created = plain(created_of(im));
@@ -123,8 +128,7 @@ static int list(struct store *s, bool json, bool quiet, struct err *e)
 	if (store_names(s, &v, &n, e) < 0)
 		return -1;
 	if (!json && !quiet)
-		printf("%-28s %-14s %-12s  %-20s %10s\n", "NAME", "TAG", "DIGEST", "CREATED",
-			"SIZE");
+		print_header();
 	for (size_t i = 0; i < n; i++) {
 		struct image im;
 		struct err fault = {0};
@@ -170,6 +174,8 @@ int cmd_image_ls(const struct command *self, int argc, char **argv, struct err *
 		if (open.kind == ERR_NOT_FOUND) { /* no store holds no images */
 			if (json)
 				puts("[]");
+			else if (!quiet)
+				print_header();
 			return 0;
 		}
 		*e = open;

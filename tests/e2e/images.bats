@@ -17,6 +17,38 @@ load helpers
 @test "ls of a store that does not exist is empty" {
 	export SVRUN_ROOT=$T/none
 	[ "$("$SVRUN" image ls --format json)" = "[]" ]
+	[[ $("$SVRUN" image ls) =~ ^NAME\ +TAG[^$'\n']*$ ]]
+	[ -z "$("$SVRUN" image ls -q)" ]
+}
+
+@test "another user's store is an error that says what to do" {
+	need_root
+	local copy dir
+	dir=$(mktemp -d /tmp/svrun-copy.XXXXXX) # a place that others can reach
+	chmod 755 "$dir"
+	copy=$dir/svrun
+	cp "$SVRUN" "$copy"
+	mkdir -m 700 "$dir/store"
+	run_split setpriv --reuid 65534 --clear-groups env SVRUN_ROOT="$dir/store" "$copy" image ls
+	rm -r "$dir"
+	expect_status 125
+	[ "$err" = "svrun: open the store $dir/store: Permission denied
+hint: it is another user's: use sudo, or set SVRUN_ROOT" ] || fail "$err"
+}
+
+@test "a list that cannot be written is an error" {
+	need_root
+	new_store
+	make_app plain
+	lock_and_build "$APP"
+	local verb
+	for verb in "ls" "inspect plain" "history plain"; do
+		status=0
+		# shellcheck disable=SC2086 # two words
+		"$SVRUN" image $verb >/dev/full 2>"$T/err" || status=$?
+		expect_status 125
+		expect_in "$(<"$T/err")" "write stdout"
+	done
 }
 
 @test "inspect tells config, layers and index" {
