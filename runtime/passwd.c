@@ -80,7 +80,9 @@ static int find_user(struct lookup *l, char *text, struct passwd_ids *ids)
 
 		if (n < 4 || parse_id(f[2], &uid) < 0 || parse_id(f[3], &gid) < 0)
 			continue;
-		if (!str_eq(f[0], l->user) && !(l->user_is_number && uid == l->uid))
+		/* A number is an id, whatever an image calls its users: "1000" must not be one with
+		 * uid 0. */
+		if (l->user_is_number ? uid != l->uid : !str_eq(f[0], l->user))
 			continue;
 		ids->uid = uid;
 		ids->gid = gid;

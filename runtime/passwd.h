@@ -17,8 +17,9 @@ struct passwd_ids {
 };
 
 /* "", "name", "7", "name:group", "7:7": as image-spec config.md "User". Numbers are strict decimals
- * up to 2^31 - 1 and need no entry; without a group the user's own one and the supplementary ones
- * are taken. Errors: NOT_FOUND names what is missing, USAGE, CORRUPT for an unreadable file. */
+ * up to 2^31 - 1, need no entry, and are never looked up as names; without a group the user's own
+ * one and the supplementary ones are taken. Errors: NOT_FOUND names what is missing, USAGE, CORRUPT
+ * for an unreadable file. */
 int passwd_resolve(int rootfd, const char *user, struct passwd_ids *ids, struct err *e) must_check;
 
 #endif

@@ -74,7 +74,8 @@ static const struct {
 	{"last", "1003 1003 [1003] /home/last"},
 	{"5000", "5000 0 [0] /"},
 	{"5000:6000", "5000 6000 [6000] /"},
-	{"7", "70 71 [71] /seven"}, /* a name of digits is a name first */
+	{"7", "7 0 [0] /"}, /* digits are an id, also where a user has them for a name */
+	{"70", "70 71 [71] /seven"},
 	{"2147483647", "2147483647 0 [0] /"},
 };
 
