@@ -39,10 +39,13 @@ static int unknown(const struct command *table, const char *prefix, const char *
 	const char *names[COMMANDS_MAX + 1] = {NULL}, *near;
 	size_t n = 0;
 
-	for (; table->name && n < COMMANDS_MAX; table++)
-		names[n++] = table->name;
-	near = str_nearest(name, names);
 	err_set(e, ERR_USAGE, "unknown command '%s %s'", prefix, name);
+	for (; table->name && n < COMMANDS_MAX; table++) {
+		if (table->sub && find(table->sub, name))
+			return err_hint(e, "did you mean '%s %s'?", table->full, name);
+		names[n++] = table->name;
+	}
+	near = str_nearest(name, names);
 	if (near)
 		err_hint(e, "did you mean '%s %s'?", prefix, near);
 	return err_hint(e, "see %s --help", prefix);

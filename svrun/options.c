@@ -39,7 +39,15 @@ static void set(const struct option_spec *o, const char *value)
 		mem_grow(&l->v, &l->cap, l->n);
 		l->v[l->n++] = value;
 		return;
+	case OPTION_ABSENT: /* absent() */
+		return;
 	}
+}
+
+static int absent(const struct option_spec *o, const char *word, struct err *e)
+{
+	err_set(e, ERR_USAGE, "no option '%s' in this version", word);
+	return err_hint(e, "%s", o->help);
 }
 
 static int unknown(const struct option_spec *t, const char *word, struct err *e)
@@ -50,7 +58,8 @@ static int unknown(const struct option_spec *t, const char *word, struct err *e)
 
 	name[strcspn(name, "=")] = '\0';
 	for (; t->name && n < OPTIONS_MAX; t++)
-		names[n++] = t->name;
+		if (t->kind != OPTION_ABSENT)
+			names[n++] = t->name;
 	near = str_nearest(name, names);
 	err_set(e, ERR_USAGE, "unknown option '%s'", word);
 	if (near)
@@ -66,6 +75,8 @@ static int parse_long(const struct option_spec *t, char **argv, int left, struct
 
 	if (!o)
 		return unknown(t, argv[0], e);
+	if (o->kind == OPTION_ABSENT)
+		return absent(o, argv[0], e);
 	if (o->kind == OPTION_FLAG && eq)
 		return err_set(e, ERR_USAGE, "--%s takes no value", o->name);
 	if (o->kind == OPTION_FLAG || eq) {
@@ -86,6 +97,8 @@ static int parse_short(const struct option_spec *t, char **argv, int left, struc
 
 		if (!o)
 			return unknown(t, argv[0], e);
+		if (o->kind == OPTION_ABSENT)
+			return absent(o, argv[0], e);
 		if (o->kind == OPTION_FLAG) {
 			set(o, NULL);
 			continue;
@@ -115,6 +128,8 @@ static void print_table(const struct option_spec *t)
 	for (; t->name; t++) {
 		char left[64];
 
+		if (t->kind == OPTION_ABSENT)
+			continue;
 		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", t->letter ? '-' : ' ',
 			t->letter ? t->letter : ' ', t->letter ? "," : " ", t->name,
 			t->arg ? " " : "", t->arg ? t->arg : "");

@@ -13,6 +13,8 @@ enum option_kind {
 	OPTION_FLAG,   /* dest: bool * */
 	OPTION_STRING, /* dest: const char **; the last one wins */
 	OPTION_LIST,   /* dest: struct option_list *; may be given again */
+	OPTION_ABSENT, /* what other programs have: an error whose hint is `help`; not in the help
+			*/
 };
 
 /* Values of an OPTION_LIST, in order; pointers into argv. */

@@ -129,6 +129,13 @@ int run_options_parse(
 		{"stop-timeout", 0, OPTION_STRING, "SECONDS", "from SIGTERM to SIGKILL (10)",
 			&o->stop_timeout},
 		{"timings", 0, OPTION_FLAG, NULL, "print what mount and start took", &o->timings},
+		{"detach", 'd', OPTION_ABSENT, NULL, "svrun run stays with the container", NULL},
+		{"gpus", 0, OPTION_ABSENT, NULL, "containers get no GPU yet", NULL},
+		{"mount", 0, OPTION_ABSENT, NULL, "use --volume or --tmpfs", NULL},
+		{"pids-limit", 0, OPTION_ABSENT, NULL, "use --pids", NULL},
+		{"privileged", 0, OPTION_ABSENT, NULL, "use --cap-add for what it needs", NULL},
+		{"publish", 'p', OPTION_ABSENT, NULL,
+			"with --network host the ports are the host's", NULL},
 		{0},
 	};
 	int first = options_parse(self, table, argc, argv, true, e);

@@ -32,6 +32,7 @@ static int verify_one(const struct verify_request *r, const char *ref, struct er
 			v.chunks, v.repaired ? " again" : "");
 	if (v.repaired)
 		printf("%s: %zu wrong or missing pieces were written again\n", ref, v.repaired);
+	fflush(stdout); /* in its place between the lines of progress, which go to stderr */
 	image_fini(&im);
 	return rc < 0 ? err_ctx(e, "%s", ref) : 0;
 }

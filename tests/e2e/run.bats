@@ -76,6 +76,18 @@ load runtime
 	done
 	run_split "$SVRUN" run --memry 1g x
 	expect_in "$err" "unknown option '--memry'" "did you mean --memory?"
+	run_split "$SVRUN" run --gpus all x
+	expect_status 2
+	[ "$err" = "svrun: no option '--gpus' in this version
+hint: containers get no GPU yet" ] || fail "$err"
+	run_split "$SVRUN" run -itd x
+	expect_status 2
+	expect_in "$err" "no option '-itd' in this version" "stays with the container"
+	run_split "$SVRUN" run --help
+	[[ $out != *gpus* ]]
+	run_split "$SVRUN" build x
+	expect_status 2
+	expect_in "$err" "unknown command 'svrun build'" "did you mean 'svrun image build'?"
 }
 
 @test "options that only the image shows to be wrong are errors too" {
