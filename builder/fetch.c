@@ -13,6 +13,7 @@
 
 enum {
 	POLL_MS = 1000,             /* the longest sleep: libcurl wakes earlier when it must */
+	TELL_EVERY_MS = 400,        /* that a try failed */
 	LOCKED_POLL_MS = 100,       /* between looks at what another process is fetching */
 	REHASH_STEP = 8 << 20,      /* bytes hashed before the network gets its turn again */
 	PROGRESS_BYTES = 256 << 10, /* so many new bytes make a try count as a first one */
@@ -62,6 +63,7 @@ struct fetch {
 	const struct input **todo; /* each digest once, big ones first */
 	size_t n, next, left;
 	uint64_t need; /* bytes, as far as sizes are known */
+	double told;   /* when a failed try was last told */
 	struct err *e;
 };
 
@@ -218,8 +220,12 @@ static int retry(struct fetch *f, struct lane *l)
 	wait = (double)f->limits->backoff_ms * (double)(1U << (shift < 6 ? shift : 6));
 	if (wait < l->t.retry_after_ms)
 		wait = l->t.retry_after_ms;
-	progress_note(f->progress, "%s; again in %.1f s", l->t.e.text, wait / 1e3);
 	l->due = sys_now_ms() + wait;
+	if (l->due - wait - f->told >=
+		TELL_EVERY_MS) { /* without a network all lanes fail at once */
+		f->told = l->due - wait;
+		progress_note(f->progress, "%s; again in %.1f s", l->t.e.text, wait / 1e3);
+	}
 	l->state = LANE_BACKOFF;
 	return 0;
 }

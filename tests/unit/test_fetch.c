@@ -711,6 +711,42 @@ TEST(no_server_is_a_network_error)
 	teardown(&f);
 }
 
+/* Lines that fetch_all() prints about inputs that all fail. */
+static int lines_of_failure(struct fixture *f, const struct input *in, size_t n)
+{
+	struct progress *p = progress_new(PROGRESS_PLAIN);
+	FILE *told = tmpfile();
+	int saved = dup(2), lines = 0;
+
+	assert_non_null(told);
+	assert_int_equal(dup2(fileno(told), 2), 2);
+	assert_int_equal(fetch_all(&f->s, in, n, &quick, p, &f->e), -1);
+	assert_int_equal(dup2(saved, 2), 2);
+	close(saved);
+	progress_free(p);
+	rewind(told);
+	for (char line[1024]; fgets(line, sizeof(line), told);)
+		lines += strstr(line, "; again in ") != NULL;
+	fclose(told);
+	return lines;
+}
+
+TEST(without_a_network_one_failure_is_told_for_all)
+{
+	enum { MANY = 20 };
+	struct fixture f;
+	struct input in[MANY];
+
+	setup(&f);
+	for (size_t i = 0; i < MANY; i++) {
+		in[i] = input_of(&f, "/a", f.data + i, 10);
+		in[i].url = "http://127.0.0.1:1/a";
+	}
+	assert_int_equal(lines_of_failure(&f, in, MANY), 1);
+	assert_int_equal(f.e.kind, ERR_NETWORK);
+	teardown(&f);
+}
+
 TEST(passwords_in_addresses_are_not_shown)
 {
 	struct fixture f;
@@ -807,6 +843,7 @@ RUN_TESTS(cmocka_unit_test(many_files_arrive_over_few_connections),
 	cmocka_unit_test(an_endless_body_is_cut_at_the_size),
 	cmocka_unit_test(silence_and_dripping_are_given_up),
 	cmocka_unit_test(no_server_is_a_network_error),
+	cmocka_unit_test(without_a_network_one_failure_is_told_for_all),
 	cmocka_unit_test(passwords_in_addresses_are_not_shown),
 	cmocka_unit_test(one_failure_keeps_what_others_have),
 	cmocka_unit_test(a_full_disk_says_where_and_how_much_is_missing))
