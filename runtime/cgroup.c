@@ -219,6 +219,21 @@ int cgroup_join(const struct cgroup *c, struct err *e)
 	return 0;
 }
 
+bool cgroup_out_of_memory(const struct cgroup *c)
+{
+	const char *file = c->v2 ? "memory.events" : "memory.oom_control", *line;
+	auto_buf struct buf text = BUF_INIT(4096);
+
+	for (size_t i = 0; i < c->ndirs; i++)
+		if (c->v2 || str_eq(c->dirs[i].controller, "memory")) {
+			if (file_read(c->dirs[i].dir, file, &text, NULL) < 0)
+				return false;
+			line = strstr(text.data ? text.data : "", "\noom_kill ");
+			return line && line[strlen("\noom_kill ")] != '0';
+		}
+	return false;
+}
+
 void cgroup_fini(struct cgroup *c)
 {
 	for (size_t i = 0; i < c->ndirs; i++) {

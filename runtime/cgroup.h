@@ -43,6 +43,8 @@ int cgroup_join(const struct cgroup *c, struct err *e) must_check;
 /* Mount the container's view on `at`: the calling process is in the cgroup and in its own cgroup
  * namespace. */
 int cgroup_mount(const struct cgroup *c, int at, uint64_t attrs, struct err *e) must_check;
+/* Did the kernel kill a process in it because it reached its memory limit? false when unknown. */
+bool cgroup_out_of_memory(const struct cgroup *c);
 /* Close descriptors. */
 void cgroup_fini(struct cgroup *c);
 

@@ -178,6 +178,11 @@ int container_reap(struct container *c, int *status, struct err *e)
 	return 0;
 }
 
+bool container_out_of_memory(const struct container *c)
+{
+	return c->has_cgroup && cgroup_out_of_memory(&c->cgroup);
+}
+
 int container_delete(struct container *c, struct err *e)
 {
 	int rc = 0, status;

@@ -33,6 +33,8 @@ pid_t container_pid(const struct container *c);
 int container_pidfd(const struct container *c); /* borrowed; readable when the process has ended */
 /* The terminal's master, yours; -1 without one, or when it was taken already. */
 int container_take_terminal(struct container *c);
+/* Did the kernel kill a process of it because it reached its memory limit? */
+bool container_out_of_memory(const struct container *c);
 
 /* Kill it if it runs, reap it, remove its cgroup, free it. NULL is fine. Errors: the cgroup. */
 int container_delete(struct container *c, struct err *e) must_check;

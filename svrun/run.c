@@ -123,6 +123,8 @@ static int run_container(struct running *r, int *status, struct err *e)
 		timing(r->o, "start", r->begun);
 		rc = supervise_run(r->sup, c, status, e);
 	}
+	if (rc == 0 && container_out_of_memory(c))
+		warn("the container reached its memory limit, and a process in it was killed");
 	if (container_delete(c, rc ? NULL : e) < 0 && rc == 0)
 		warn_of(e);
 	return rc;

@@ -182,6 +182,7 @@ hint: containers get no GPU yet" ] || fail "$err"
 	*) fail "$out" ;;
 	esac
 	inside --memory 32m -- 'tail -c 100000000 /dev/zero >/dev/null; echo $?'
+	expect_in "$err" "warning: the container reached its memory limit"
 	[ "$out" != 0 ]
 }
 
