@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -34,6 +35,12 @@ static char *blob_path(const struct digest *d, char out[BLOB_PATH])
 
 /* ---- opening ---- */
 
+/* The file has nothing but its version: whoever lost it can write it again. */
+static int hint_layout(const struct store *s, struct err *e)
+{
+	return err_hint(e, "write it again: echo '%s' >%s/oci-layout", layout_text, s->path);
+}
+
 /* May a store be made here? Only in a folder with nothing in it: it becomes mode 0700, which would
  * be a bad surprise for /tmp. What a killed store_open() left is nothing. */
 static int check_empty(const struct store *s, struct err *e)
@@ -54,7 +61,12 @@ static int check_empty(const struct store *s, struct err *e)
 			rc = err_set(e, ERR_EXISTS, "%s is neither empty nor a store: it holds %s",
 				s->path, d->d_name);
 	closedir(dir);
-	return rc < 0 ? err_hint(e, "set SVRUN_ROOT to a folder of its own") : 0;
+	if (rc == 0)
+		return 0;
+	if (faccessat(s->fd, "blobs/sha256", F_OK, 0) == 0 &&
+		faccessat(s->fd, "index.json", F_OK, 0) == 0)
+		return hint_layout(s, e); /* it was a store */
+	return err_hint(e, "set SVRUN_ROOT to a folder of its own");
 }
 
 /* 1 when it is a layout of our version, 0 when there is none. */
@@ -70,17 +82,21 @@ static int check_layout(struct store *s, struct err *e)
 		return 0;
 	if (fd < 0)
 		return err_sys(e, "open %s/oci-layout", s->path);
-	if (file_read_fd(fd, "oci-layout", &b, e) < 0)
-		return err_ctx(e, "%s", s->path);
+	if (file_read_fd(fd, "oci-layout", &b, e) < 0) {
+		err_ctx(e, "%s", s->path);
+		return hint_layout(s, e);
+	}
 	doc = json_parse(b.data, b.len, e);
 	version = doc ? json_str(doc, "imageLayoutVersion", e) : NULL;
-	if (!version)
-		return err_ctx(e, "%s/oci-layout", s->path);
-	if (!str_eq(version, "1.0.0"))
-		return err_set(e, ERR_CORRUPT,
-			"%s/oci-layout: expected imageLayoutVersion 1.0.0, found '%.40s'", s->path,
-			version);
-	return 1;
+	if (!version) {
+		err_ctx(e, "%s/oci-layout", s->path);
+		return hint_layout(s, e);
+	}
+	if (str_eq(version, "1.0.0"))
+		return 1;
+	err_set(e, ERR_CORRUPT, "%s/oci-layout: expected imageLayoutVersion 1.0.0, found '%.40s'",
+		s->path, version);
+	return hint_layout(s, e);
 }
 
 static int make_layout(struct store *s, struct err *e)
@@ -236,11 +252,15 @@ int store_blob_begin(struct store *s, struct blob_writer *w, struct err *e)
 
 int store_blob_add(struct blob_writer *w, const void *p, size_t n, struct err *e)
 {
+	enum { WRITEBACK_BYTES = 16 << 20 };
+
 	if (sys_write_all(w->fd, p, n) < 0) {
 		err_sys(e, "write a blob in %s", w->s->path);
 		return sys_hint_space(e, w->fd, n);
 	}
 	hash_add(&w->hash, p, n);
+	if ((w->size + n) / WRITEBACK_BYTES != w->size / WRITEBACK_BYTES)
+		sys_start_writeback(w->fd); /* store_blob_commit() waits for the rest */
 	w->size += n;
 	return 0;
 }

@@ -329,6 +329,19 @@ plain_image() {
 	expect_in "$err" "index.json"
 }
 
+@test "a damaged or lost oci-layout is named, and the hint says how to make it again" {
+	plain_image
+	for damage in ': >' 'echo {} >' 'head -c 5000 /dev/zero >' 'rm '; do
+		eval "$damage$SVRUN_ROOT/oci-layout"
+		run_split "$SVRUN" run --rm plain
+		expect_status 125
+		expect_in "$err" "$SVRUN_ROOT" "oci-layout" "hint: write it again: "
+		# What the hint says.
+		bash -c "${err##*write it again: }"
+		[ "$("$SVRUN" run --rm plain)" = hello ]
+	done
+}
+
 # ---- a full disk ----
 
 @test "a full disk is an error with the file system and what is missing; the store stays usable" {
