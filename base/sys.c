@@ -218,6 +218,11 @@ int sys_fdatasync(int fd)
 	return RETRY(fdatasync(fd));
 }
 
+void sys_start_writeback(int fd)
+{
+	(void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 int sys_ftruncate(int fd, off_t n)
 {
 	return RETRY(ftruncate(fd, n));

@@ -58,6 +58,9 @@ int sys_symlinkat(const char *target, int dirfd, const char *path);
 int sys_linkat(int olddir, const char *old, int newdir, const char *new_, int flags);
 int sys_fsync(int fd);
 int sys_fdatasync(int fd);
+/* Start writing what is dirty of the file, and do not wait: a later sync has less to do. A hint, it
+ * cannot fail in a way that matters. */
+void sys_start_writeback(int fd);
 int sys_ftruncate(int fd, off_t n);
 int sys_fstat(int fd, struct stat *st);
 int sys_fstatat(int dirfd, const char *path, struct stat *st, int flags);

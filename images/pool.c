@@ -33,6 +33,7 @@ struct pool {
 	pthread_cond_t settled;
 	struct pending pending;
 	struct pool_space space;
+	uint64_t dirty; /* blocks handed out since writing to disk was last started */
 };
 
 /* ---- the data file ---- */
@@ -311,12 +312,21 @@ static int claim(struct pool *p, struct chunk *c)
 
 static int take_space(struct pool *p, struct chunk *c, struct err *e)
 {
+	enum { WRITEBACK_BLOCKS = 32 << 20 >> 12 };
 	uint64_t start;
+	bool kick = false;
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
 	rc = pool_space_take(&p->space, blocks_of(c->length), &start, e);
+	p->dirty += blocks_of(c->length);
+	if (p->dirty >= WRITEBACK_BLOCKS) {
+		p->dirty = 0;
+		kick = true;
+	}
 	pthread_mutex_unlock(&p->lock);
+	if (kick) /* the disk works while we compute; pool_commit() waits for the rest */
+		sys_start_writeback(p->fd);
 	if (rc == 0)
 		c->block = (int64_t)start;
 	return rc;
