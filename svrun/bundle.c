@@ -122,6 +122,6 @@ json_t *bundle_make(const struct bundle_request *r, struct err *e)
 	return json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:s, s:s, s:s}}", "ociVersion",
 		"1.2.0", "process", process, "root", "path", r->lower, "readonly", o->read_only,
 		"hostname", o->hostname ? o->hostname : r->instance->id, "mounts", mounts, "linux",
-		make_linux(r, cgroup, caps), "annotations", "org.svrun.image", o->image,
+		make_linux(r, cgroup, caps), "annotations", INSTANCE_IMAGE, o->image,
 		"org.svrun.manifest", r->digest, INSTANCE_RM, r->instance->rm ? "true" : "false");
 }

@@ -28,6 +28,9 @@ char *command_usage(const struct command *c, bool options);
 
 /* svrun/run.c */
 int cmd_run(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/instance-cmds.c */
+int cmd_ps(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_rm(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/image-cmds.c */
 int cmd_image_ls(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_inspect(const struct command *self, int argc, char **argv, struct err *e);

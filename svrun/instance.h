@@ -52,6 +52,23 @@ void instance_abort(struct instance *i);
  * Cheap when there is nothing to do: one readdir, one system call for each instance that ended. */
 int instances_sweep(int root, struct err *e) must_check;
 
+/* What is known of an instance. running: a svrun holds its folder. */
+struct instance_info {
+	char id[INSTANCE_ID_MAX + 1];
+	char *image; /* as it was named; "" when it got no further */
+	bool running;
+	int status; /* exit status, when it is not running */
+};
+/* All of them, sorted by id. Free with instance_list_free(). */
+int instance_list(int root, struct instance_info **v, size_t *n, struct err *e) must_check;
+void instance_list_free(struct instance_info *v, size_t n);
+
+/* Remove an instance that has ended, with all it wrote. EXISTS: it runs. NOT_FOUND, USAGE (no id).
+ */
+int instance_remove(int root, const char *id, struct err *e) must_check;
+
+/* The annotation of config.json that says which image it was, and ...*/
+#define INSTANCE_IMAGE "org.svrun.image"
 /* The annotation of config.json that says that the folder goes with the container. */
 #define INSTANCE_RM "org.svrun.rm"
 

@@ -35,6 +35,10 @@ static const struct command image_commands[] = {
 static const struct command commands[] = {
 	{"run", "IMAGE [COMMAND ARG...]", "run a command in a new container", 1, -1, cmd_run,
 		.full = "svrun run"},
+	{"ps", "", "list containers, also those that ended and were kept", 0, 0, cmd_ps,
+		.full = "svrun ps"},
+	{"rm", "ID...", "remove containers that ended, with all they wrote", 0, -1, cmd_rm,
+		.full = "svrun rm"},
 	{"image", "COMMAND", "build, list, inspect, verify and remove images",
 		.sub = image_commands, .full = "svrun image"},
 	{"version", "", "print the version", .run = cmd_version, .full = "svrun version"},

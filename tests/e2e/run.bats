@@ -247,6 +247,46 @@ new_store_with_image() {
 	}
 }
 
+@test "ps lists containers, rm removes those that ended" {
+	need_root
+	new_store
+	make_app lister
+	lock_and_build "$APP"
+	"$SVRUN" run --name ended lister >/dev/null
+	run_split "$SVRUN" ps
+	expect_status 0
+	expect_in "$out" "ID" "ended" "exited (0)" "lister"
+	[ "$("$SVRUN" ps -q)" = ended ]
+	run_split "$SVRUN" rm nobody
+	expect_status 125
+	expect_in "$err" "no container 'nobody'"
+	run_split "$SVRUN" rm ../ended
+	expect_status 125
+	run_split "$SVRUN" rm
+	expect_status 2
+	run_split "$SVRUN" rm ended
+	expect_status 0
+	[ -z "$("$SVRUN" ps -q)" ]
+	[ -z "$(ls -A "$SVRUN_ROOT/instances")" ]
+}
+
+@test "a container that runs is not removed" {
+	local pid i
+	need_test_image
+	"$SVRUN" run --name "busy$$" "$IMAGE" sleep 60 </dev/null >/dev/null 2>&1 3>&- &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		! "$SVRUN" ps | grep -q "^busy$$ *running" || break
+		sleep 0.05
+	done
+	run_split "$SVRUN" rm "busy$$"
+	kill "$pid"
+	wait "$pid" || true
+	expect_status 125
+	expect_in "$err" "container busy$$ is running"
+	"$SVRUN" rm "busy$$"
+}
+
 @test "config.json is a runtime-spec document that names what ran" {
 	need_test_image
 	new_store_with_image

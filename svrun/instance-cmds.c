@@ -1,0 +1,114 @@
+/* svrun ps, svrun rm. */
+#include "svrun/command.h"
+
+#include <stdio.h>
+
+#include "base/config.h"
+#include "images/mount.h"
+#include "images/store.h"
+#include "svrun/instance.h"
+#include "svrun/options.h"
+
+static int open_store(struct store *s, struct err *e)
+{
+	struct config c;
+	int rc;
+
+	if (config_load(&c, e) < 0)
+		return -1;
+	rc = store_open(s, c.root, false, e);
+	config_fini(&c);
+	if (rc < 0)
+		return -1;
+	/* what kill -9 left is no container any more */
+	if (instances_sweep(s->fd, e) == 0 && mount_sweep(s, e) == 0)
+		return 0;
+	store_close(s);
+	return -1;
+}
+
+static void print_one(const struct instance_info *i, bool quiet)
+{
+	char status[32] = "running";
+
+	if (quiet) {
+		puts(i->id);
+		return;
+	}
+	if (!i->running)
+		snprintf(status, sizeof(status), "exited (%d)", i->status);
+	printf("%-24s %-14s %s\n", i->id, status, i->image);
+}
+
+int cmd_ps(const struct command *self, int argc, char **argv, struct err *e)
+{
+	bool quiet = false;
+	struct instance_info *v;
+	size_t n;
+	struct store s;
+	const struct option_spec options[] = {
+		{"quiet", 'q', OPTION_FLAG, NULL, "ids only", &quiet},
+		{0},
+	};
+	int rc;
+
+	if (options_parse(self, options, argc, argv, false, e) < 0 || open_store(&s, e) < 0)
+		return -1;
+	rc = instance_list(s.fd, &v, &n, e);
+	if (rc == 0 && !quiet)
+		printf("%-24s %-14s %s\n", "ID", "STATUS", "IMAGE");
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		print_one(&v[i], quiet);
+	if (rc == 0)
+		instance_list_free(v, n);
+	store_close(&s);
+	return rc;
+}
+
+static int remove_one(struct store *s, const char *id, struct err *e)
+{
+	if (instance_remove(s->fd, id, e) < 0)
+		return -1;
+	puts(id);
+	return 0;
+}
+
+static int remove_ended(struct store *s, struct err *e)
+{
+	struct instance_info *v;
+	size_t n;
+	int rc = instance_list(s->fd, &v, &n, e);
+
+	if (rc < 0)
+		return -1;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (!v[i].running)
+			rc = remove_one(s, v[i].id, e);
+	instance_list_free(v, n);
+	return rc;
+}
+
+int cmd_rm(const struct command *self, int argc, char **argv, struct err *e)
+{
+	bool all = false;
+	struct store s;
+	const struct option_spec options[] = {
+		{"all", 'a', OPTION_FLAG, NULL, "every container that has ended", &all},
+		{0},
+	};
+	int rc, n = options_parse(self, options, argc, argv, false, e);
+
+	if (n < 0)
+		return -1;
+	if (n == argc && !all) {
+		err_set(e, ERR_USAGE, "no container named");
+		return err_hint(e, "svrun ps lists them; --all removes all that have ended");
+	}
+	if (open_store(&s, e) < 0)
+		return -1;
+	rc = all ? remove_ended(&s, e) : 0;
+	for (int i = n; i < argc && rc == 0; i++)
+		rc = remove_one(&s, argv[i], e);
+	store_close(&s);
+	return rc;
+}

@@ -1,0 +1,122 @@
+/* Looking at instances from outside: which there are, and removing those that ended. */
+#include "svrun/instance.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/sys.h"
+
+enum { DOCUMENT_MAX = 8 << 20 };
+
+/* An instance's folder; NOT_FOUND for what cannot be one. */
+static int open_one(int all, const char *id, struct err *e)
+{
+	int fd = strchr(id, '/') || id[0] == '.' || strlen(id) > INSTANCE_ID_MAX
+			 ? -1
+			 : sys_openat(all, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd >= 0)
+		return fd;
+	err_set(e, ERR_NOT_FOUND, "no container '%.80s'", id);
+	return err_hint(e, "svrun ps lists them");
+}
+
+static char *image_of(int dir)
+{
+	struct json_doc doc;
+	const char *image;
+	char *copy;
+
+	if (json_doc_load(&doc, dir, "config.json", DOCUMENT_MAX, NULL) < 0)
+		return mem_strdup("");
+	image = json_string_value(
+		json_object_get(json_object_get(doc.root, "annotations"), INSTANCE_IMAGE));
+	copy = mem_strdup(image ? image : "");
+	json_doc_fini(&doc);
+	return copy;
+}
+
+static int status_of(int dir)
+{
+	struct json_doc doc;
+	uint64_t status;
+
+	if (json_doc_load(&doc, dir, "state.json", DOCUMENT_MAX, NULL) < 0)
+		return -1;
+	if (json_u64(doc.root, "exitCode", 255, &status, NULL) < 0)
+		status = 255;
+	json_doc_fini(&doc);
+	return (int)status;
+}
+
+static void describe(struct instance_info *i, int dir, const char *id)
+{
+	*i = (struct instance_info){.image = image_of(dir), .status = status_of(dir)};
+	snprintf(i->id, sizeof(i->id), "%.*s", INSTANCE_ID_MAX, id);
+	i->running = i->status < 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct instance_info *)a)->id, ((const struct instance_info *)b)->id);
+}
+
+int instance_list(int root, struct instance_info **v, size_t *n, struct err *e)
+{
+	size_t cap = 0;
+	struct dirent *d;
+	int fd = sys_openat(root, "instances", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	*v = NULL;
+	*n = 0;
+	if (!dir) {
+		if (fd < 0 && errno == ENOENT)
+			return 0;
+		err_sys(e, "list instances");
+		sys_close_ref(&fd);
+		return -1;
+	}
+	while ((d = readdir(dir))) {
+		auto_fd int one = open_one(dirfd(dir), d->d_name, NULL);
+
+		if (one < 0)
+			continue;
+		mem_grow(v, &cap, *n);
+		describe(&(*v)[(*n)++], one, d->d_name);
+	}
+	closedir(dir);
+	if (*n)
+		qsort(*v, *n, sizeof(**v), by_id);
+	return 0;
+}
+
+void instance_list_free(struct instance_info *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(v[i].image);
+	free(v);
+}
+
+int instance_remove(int root, const char *id, struct err *e)
+{
+	auto_fd int all = sys_openat(root, "instances", O_RDONLY | O_DIRECTORY, 0);
+	auto_fd int dir = open_one(all, id, e);
+
+	if (dir < 0)
+		return -1;
+	if (sys_flock(dir, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_sys(e, "lock container %s", id);
+		err_set(e, ERR_EXISTS, "container %s is running", id);
+		return err_hint(e, "stop it first");
+	}
+	return sys_remove_tree(all, id) < 0 ? err_sys(e, "remove container %s", id) : 0;
+}
