@@ -198,6 +198,8 @@ static int read_memory(const struct at *a, void *out, struct arena *mem, struct 
 
 	if (fields_read(a, fields, out, mem, e) < 0)
 		return -1;
+	if (r->memory_limit.v < -1 || r->memory_reservation.v < -1 || r->memory_swap.v < -1)
+		return at_error(a, e, "expected bytes, or -1 for no limit");
 	if (r->memory_swap.set && r->memory_swap.v >= 0 &&
 		(!r->memory_limit.set || r->memory_swap.v < r->memory_limit.v))
 		return at_error(a, e, "swap is memory and swap together: at least the limit");

@@ -262,6 +262,38 @@ TEST(a_terminal_is_one_of_the_containers_own)
 	rig_fini(&r);
 }
 
+/* A root without a mount on /dev, in which the image has a link where a device should be: as the
+ * first step of opening the host's file as the null device (CVE-2026-88264). */
+TEST(devices_of_an_image_must_be_devices)
+{
+	char dir[] = "/tmp/svrun-root-XXXXXX", text[256];
+	struct rig r;
+	int fd;
+
+	rig_init(&r, NULL);
+	assert_non_null(mkdtemp(dir));
+	fd = sys_open(dir, O_PATH | O_DIRECTORY, 0);
+	assert_int_equal(sys_mkdirat(fd, "dev", 0755), 0);
+	snprintf(text, sizeof(text), "{\"root\": {\"path\": \"%s\"}, \"mounts\": []}", dir);
+	patch(&r, "", text);
+	assert_int_equal(sys_symlinkat("/tmp", fd, "dev/null"), 0);
+	create_fails(&r, "/dev/null in the root is something else");
+	assert_int_equal(sys_unlinkat(fd, "dev/null", 0), 0);
+	assert_int_equal(mknodat(fd, "dev/null", S_IFCHR | 0666, 1), 0);
+	rig_init(&r, NULL);
+	patch(&r, "", text);
+	create_fails(&r, "/dev/null in the root is something else");
+	/* Where nothing is in the way, the nodes are made in the image's own folder. */
+	assert_int_equal(sys_unlinkat(fd, "dev/null", 0), 0);
+	rig_init(&r, NULL);
+	patch(&r, "", text);
+	assert_int_equal(rig_create(&r), 0);
+	rig_fini(&r);
+	assert_int_equal(faccessat(fd, "dev/urandom", F_OK, 0), 0);
+	close(fd);
+	assert_int_equal(sys_remove_tree(AT_FDCWD, dir), 0);
+}
+
 RUN_TESTS(cmocka_unit_test(a_program_runs_and_its_status_comes_back),
 	cmocka_unit_test(inside_it_is_first_process_of_another_host),
 	cmocka_unit_test(the_root_is_read_only_and_the_tmpfs_is_not),
@@ -273,4 +305,5 @@ RUN_TESTS(cmocka_unit_test(a_program_runs_and_its_status_comes_back),
 	cmocka_unit_test(a_step_that_fails_says_what_and_leaves_no_process),
 	cmocka_unit_test(a_created_container_that_is_never_started_goes_away),
 	cmocka_unit_test(deleting_a_running_container_kills_everything_in_it),
+	cmocka_unit_test(devices_of_an_image_must_be_devices),
 	cmocka_unit_test(a_terminal_is_one_of_the_containers_own))

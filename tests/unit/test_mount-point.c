@@ -1,10 +1,13 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/mount.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,6 +160,49 @@ TEST(the_wrong_kind_of_thing_is_an_error)
 	place_fini(&p);
 }
 
+/* Swap root/a, a folder, with root/b, a link out of the root, until killed. */
+static pid_t start_swapper(struct place *p)
+{
+	pid_t pid;
+
+	assert_int_equal(sys_mkdirat(p->root, "a", 0755), 0);
+	link_to(p, "../outside", "b");
+	pid = fork();
+	while (pid == 0)
+		if (syscall(SYS_renameat2, p->root, "a", p->root, "b", RENAME_EXCHANGE) < 0)
+			_exit(1);
+	return pid;
+}
+
+TEST(a_name_that_is_swapped_for_a_link_meanwhile_never_leads_outside)
+{
+	enum { TRIES = 10000 };
+	struct stat outside, st;
+	struct place p;
+	pid_t swapper;
+	int status;
+
+	place_init(&p);
+	swapper = start_swapper(&p);
+	assert_int_equal(sys_fstatat(p.top, "outside", &outside, 0), 0);
+	for (int i = 0; i < TRIES; i++) {
+		struct err e = {0};
+		int fd = mount_point(
+			p.root, i % 2 ? "/a" : "/a/new", POINT_DIR, i % 4 == 3, &p.own, &e);
+
+		if (fd < 0)
+			continue; /* it lost the race, and says so */
+		assert_int_equal(sys_fstat(fd, &st), 0);
+		assert_int_not_equal(st.st_ino, outside.st_ino);
+		close(fd);
+	}
+	assert_int_equal(kill(swapper, SIGKILL), 0);
+	assert_int_equal(waitpid(swapper, &status, 0), swapper);
+	assert_true(WIFSIGNALED(status));
+	assert_true(is_empty(&p, "outside"));
+	place_fini(&p);
+}
+
 /* A mount of its own namespace: in a child. */
 static int in_volume(struct place *p)
 {
@@ -202,4 +248,5 @@ RUN_TESTS(cmocka_unit_test(what_is_missing_is_made_in_the_root),
 	cmocka_unit_test(links_in_circles_end),
 	cmocka_unit_test(places_of_kernel_file_systems_may_not_be_links),
 	cmocka_unit_test(the_wrong_kind_of_thing_is_an_error),
+	cmocka_unit_test(a_name_that_is_swapped_for_a_link_meanwhile_never_leads_outside),
 	cmocka_unit_test(nothing_is_made_in_a_volume))

@@ -145,6 +145,8 @@ TEST(errors_name_the_place)
 	refuse("linux", "{\"resources\": {\"memory\": {\"limit\": 9, \"swap\": 8}}}", ERR_CORRUPT,
 		"c.json: /linux/resources/memory: swap is memory and swap together: at least the "
 		"limit");
+	refuse("linux", "{\"resources\": {\"memory\": {\"limit\": -9000000000000000000}}}",
+		ERR_CORRUPT, "c.json: /linux/resources/memory: expected bytes, or -1 for no limit");
 	refuse("", "{\"mounts\": [{\"type\": \"proc\"}]}", ERR_CORRUPT,
 		"c.json: /mounts/0: missing key 'destination'");
 }
