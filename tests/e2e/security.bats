@@ -309,6 +309,25 @@ except OSError as e:
 	expect_status 0
 }
 
+@test "a program that will not die with svrun is killed by the next command" {
+	local pid
+	need_test_image
+	need_probe
+	"$SVRUN" run --rm -v "$PROBE:/probe:ro" "$IMAGE" /probe survive >"$T/log" 2>&1 3>&- &
+	pid=$!
+	for _ in $(seq 300); do
+		! grep -q ready "$T/log" || break
+		sleep 0.01
+	done
+	kill -9 "$pid"
+	wait "$pid" || true
+	pgrep -f '^/probe survive' >/dev/null
+	inside -- true
+	expect_status 0
+	! pgrep -f '^/probe survive'
+	expect_clean
+}
+
 @test "svrun killed at any moment leaves nothing after the next command" {
 	need_test_image
 	for delay in 0 0.001 0.002 0.003 0.004 0.005 0.007 0.01 0.02 0.05; do
