@@ -58,8 +58,8 @@ int str_bytes(const char *s, uint64_t *v)
 		return -1;
 	errno = 0;
 	n = strtod(s, &end);
-	if (errno || !isfinite(n))
-		return -1;
+	if (errno || !isfinite(n) || (size_t)(end - s) != strspn(s, "0123456789."))
+		return -1; /* strtod alone takes 1e3 and 0x10 */
 	if (*end) {
 		unit = strchr(units, tolower((unsigned char)*end));
 		if (!unit || !*unit)

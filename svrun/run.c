@@ -109,7 +109,7 @@ static void warn_of(struct err *e)
 static int run_container(struct running *r, int *status, struct err *e)
 {
 	struct container_options options = {
-		.spec = r->spec, .bundle = r->instance->path, .root = r->root};
+		.spec = r->spec, .bundle = r->instance->path, .root = r->root, .at_once = true};
 	struct container *c;
 	int rc;
 
@@ -165,6 +165,13 @@ static int run_instance(struct running *r, const struct source *s, int *status, 
 	return rc;
 }
 
+/* What a start writes goes to the store: of a full disk the reader wants to know which. */
+static void hint_space(int fd, struct err *e)
+{
+	errno = e->sys;
+	sys_hint_space(e, fd, 0);
+}
+
 static int run(const struct run_options *o, int *status, struct err *e)
 {
 	struct source s = {.has_config = false};
@@ -178,6 +185,8 @@ static int run(const struct run_options *o, int *status, struct err *e)
 		rc = instance_create(&i, s.store.fd, s.store.path, o->name, o->rm, e);
 	if (rc == 0) {
 		rc = run_instance(&r, &s, status, e);
+		if (rc < 0)
+			hint_space(s.store.fd, e);
 		if (!r.started)
 			instance_abort(&i);
 		else if (instance_end(&i, *status, rc ? NULL : e) < 0 && rc == 0)

@@ -54,6 +54,9 @@ TEST(bytes_take_binary_units)
 		{"1kk", -1, 0},
 		{"nan", -1, 0},
 		{"1e300", -1, 0},
+		{"1e3", -1, 0},
+		{"0x10", -1, 0},
+		{"1 ", -1, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
