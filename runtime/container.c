@@ -22,6 +22,7 @@ struct container {
 	bool has_cgroup;
 	pid_t pid; /* 0: none, or reaped */
 	int pidfd, sync, terminal;
+	bool at_once;
 };
 
 /* Everything that can be found wrong without a process, found without one. */
@@ -109,6 +110,13 @@ static int expect(struct container *c, enum sync_kind kind, int *fd, int *status
 	return err_set(e, ERR_SYSTEM, "the container's first process ended during set-up");
 }
 
+static int send_start(struct container *c, struct err *e)
+{
+	struct sync_msg start = {.kind = SYNC_START};
+
+	return sync_send(c->sync, &start, -1, e);
+}
+
 static int create(struct container *c, const struct container_options *o, struct err *e)
 {
 	int status;
@@ -123,6 +131,9 @@ static int create(struct container *c, const struct container_options *o, struct
 	/* While the child mounts. It starts nothing before START. */
 	if (c->has_cgroup && cgroup_limit(&c->cgroup, &c->spec->resources, e) < 0)
 		return -1;
+	/* Waiting for this in the child costs two changes of process, on a busy host much more. */
+	if (c->at_once && send_start(c, e) < 0)
+		return -1;
 	return expect(c, SYNC_READY, &c->terminal, &status, e);
 }
 
@@ -131,6 +142,7 @@ int container_create(struct container **out, const struct container_options *o, 
 	struct container *c = mem_alloc(sizeof(*c));
 
 	c->spec = o->spec;
+	c->at_once = o->at_once;
 	c->pidfd = c->sync = c->terminal = -1;
 	if (create(c, o, e) == 0) {
 		*out = c;
@@ -143,10 +155,8 @@ int container_create(struct container **out, const struct container_options *o, 
 
 int container_start(struct container *c, int *status, struct err *e)
 {
-	struct sync_msg start = {.kind = SYNC_START};
-
 	*status = 125;
-	if (sync_send(c->sync, &start, -1, e) < 0)
+	if (!c->at_once && send_start(c, e) < 0)
 		return -1;
 	return expect(c, SYNC_END, NULL, status, e);
 }

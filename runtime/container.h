@@ -18,6 +18,7 @@ struct container_options {
 	const char *bundle;      /* absolute: folder of config.json, where relative paths start */
 	int root;     /* a detached mount to use instead of spec->root, or -1; stays yours */
 	int stdio[3]; /* what becomes the process's 0-2, unless it has a terminal */
+	bool at_once; /* do not wait for container_start(): it then only tells how that went */
 };
 
 /* Make the cgroup and the namespaces, mount everything, and stop before the program. On failure

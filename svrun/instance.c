@@ -118,6 +118,49 @@ static int make_folders(struct instance *i, int lower, struct err *e)
 	return 0;
 }
 
+static int make_mount_points(int top, struct err *e)
+{
+	static const char *const dirs[] = {"proc", "sys", "dev", "etc"};
+	static const char *const files[] = {"etc/hosts", "etc/resolv.conf"};
+
+	for (size_t k = 0; k < sizeof(dirs) / sizeof(dirs[0]); k++)
+		if (sys_mkdirat(top, dirs[k], 0755) < 0)
+			return err_sys(e, "make mountpoints/%s", dirs[k]);
+	for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
+		auto_fd int file = sys_openat(top, files[k], O_WRONLY | O_CREAT | O_EXCL, 0644);
+
+		if (file < 0)
+			return err_sys(e, "make mountpoints/%s", files[k]);
+	}
+	return 0;
+}
+
+/* ROOT/mountpoints: the lowest layer of every instance. An image that has these has its own, and
+ * one that lacks some needs no copies of their folders in upper/. Made in the instance's folder,
+ * which a sweep removes, and given its name when it is whole. Returns an fd. */
+static int open_mount_points(struct instance *i, struct err *e)
+{
+	static const char name[] = "../../mountpoints", tmp[] = "mountpoints";
+	int fd = sys_openat(i->dir, name, O_PATH | O_DIRECTORY, 0);
+
+	if (fd >= 0)
+		return fd;
+	if (sys_mkdirat(i->dir, tmp, 0755) < 0)
+		return err_sys(e, "make mountpoints");
+	auto_fd int top = sys_openat(i->dir, tmp, O_PATH | O_DIRECTORY, 0);
+	if (top < 0)
+		return err_sys(e, "mountpoints");
+	if (make_mount_points(top, e) < 0)
+		return sys_hint_space(e, i->dir, 0);
+	if (sys_renameat(i->dir, tmp, i->dir, name) < 0) {
+		/* Another svrun may have been faster. */
+		if ((errno != EEXIST && errno != ENOTEMPTY) || sys_remove_tree(i->dir, tmp) < 0)
+			return err_sys(e, "make mountpoints");
+	}
+	fd = sys_openat(i->dir, name, O_PATH | O_DIRECTORY, 0);
+	return fd < 0 ? err_sys(e, "mountpoints") : fd;
+}
+
 int instance_overlay(struct instance *i, const char *lower, struct err *e)
 {
 	char options[4][64];
@@ -126,11 +169,13 @@ int instance_overlay(struct instance *i, const char *lower, struct err *e)
 
 	if (low < 0)
 		return err_sys(e, "image mount %s", lower);
-	if (make_folders(i, low, e) < 0)
+	auto_fd int points = open_mount_points(i, e);
+	if (points < 0 || make_folders(i, low, e) < 0)
 		return -1;
 	/* By descriptor: a store's path may be long or have a colon, which overlayfs takes apart.
 	 */
-	snprintf(options[0], sizeof(options[0]), "lowerdir=/proc/self/fd/%d", low);
+	snprintf(options[0], sizeof(options[0]), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d", low,
+		points);
 	snprintf(options[1], sizeof(options[1]), "upperdir=/proc/self/fd/%d/upper", i->dir);
 	snprintf(options[2], sizeof(options[2]), "workdir=/proc/self/fd/%d/work", i->dir);
 	/* Of an --rm instance nothing is kept: without volatile, unmounting would first write all

@@ -5,6 +5,8 @@
  *   upper/ work/  what the container wrote (overlayfs; never attached on the host)
  *   state.json    after its end, unless --rm: how it ended
  *
+ * Beside them ROOT/mountpoints/ has the folders and files that every container needs to mount on.
+ *
  * A running svrun holds an exclusive flock on the folder; the kernel drops it when svrun dies,
  * however it dies. instances_sweep() removes what such a death left. */
 #ifndef SVRUN_INSTANCE_H
@@ -30,8 +32,9 @@ struct instance {
 int instance_create(struct instance *i, int root, const char *path, const char *name, bool rm,
 	struct err *e) must_check;
 
-/* A detached overlay mount: the tree at `lower` with upper/ over it. nodev: devices are in /dev,
- * which is another mount. Returns an fd. */
+/* A detached overlay mount: the tree at `lower` with upper/ over it, and below it a tree of the
+ * mount points that every container needs, so that upper/ has only what the container itself wrote.
+ * nodev: devices are in /dev, which is another mount. Returns an fd. */
 int instance_overlay(struct instance *i, const char *lower, struct err *e) must_check;
 
 /* Write a small file of the folder; not synced: after a crash of the host nothing of it is needed.

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <linux/mount.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -178,7 +179,10 @@ static int run(const struct run_options *o, int *status, struct err *e)
 	struct instance i;
 	struct running r = {.o = o, .instance = &i, .root = -1};
 	double begun = sys_now_ms();
-	int rc = source_open(&s, o->image, e);
+	int rc;
+
+	umask(022); /* the modes of small files and folders are what the container sees */
+	rc = source_open(&s, o->image, e);
 
 	timing(o, "mount", begun);
 	if (rc == 0)

@@ -115,6 +115,13 @@ hint: containers get no GPU yet" ] || fail "$err"
 	expect_in "$out" "/home/tester box" "localhost box"
 }
 
+@test "the mask of whoever starts svrun does not reach into the container" {
+	need_test_image
+	new_store_with_image
+	(umask 077 && run_split "$SVRUN" run --rm -u tester "$IMAGE" sh -c 'cat /etc/hosts && ls / >/dev/null && umask' &&
+		expect_status 0 && expect_in "$out" localhost 0022)
+}
+
 @test "variables of the image follow the limits of the start" {
 	need_test_image
 	inside --cpus 0.5 --memory 300m -- 'echo $CORES $MEM'
@@ -230,6 +237,8 @@ hint: containers get no GPU yet" ] || fail "$err"
 	run_split "$SVRUN" run --name kept "$IMAGE" sh -c 'echo mine >/made; exit 9'
 	expect_status 9
 	[ "$(jq -r .exitCode "$SVRUN_ROOT/instances/kept/state.json")" = 9 ]
+	# Just what the program wrote: no mount points, no copies.
+	[ "$(ls -A "$SVRUN_ROOT/instances/kept/upper")" = made ]
 	[ "$(<"$SVRUN_ROOT/instances/kept/upper/made")" = mine ]
 	[ "$(jq -r .hostname "$SVRUN_ROOT/instances/kept/config.json")" = kept ]
 	run_split "$SVRUN" run --name kept "$IMAGE" true
