@@ -106,6 +106,22 @@ TEST(a_program_runs_and_its_status_comes_back)
 	ends_with(&r, 3);
 }
 
+TEST(one_that_starts_at_once_needs_no_second_word)
+{
+	struct container_options o = {
+		.bundle = "/tmp", .root = -1, .stdio = {0, 1, 2}, .at_once = true};
+	struct rig r;
+
+	rig_init(&r, "exit 5");
+	assert_int_equal(spec_read(&r.spec, r.json, "config.json", &r.e), 0);
+	o.spec = &r.spec;
+	assert_int_equal(container_create(&r.c, &o, &r.e), 0);
+	assert_int_equal(container_start(r.c, &r.status, &r.e), 0);
+	assert_int_equal(container_reap(r.c, &r.status, &r.e), 0);
+	assert_int_equal(r.status, 5);
+	rig_fini(&r);
+}
+
 TEST(inside_it_is_first_process_of_another_host)
 {
 	struct rig r;
@@ -295,6 +311,7 @@ TEST(devices_of_an_image_must_be_devices)
 }
 
 RUN_TESTS(cmocka_unit_test(a_program_runs_and_its_status_comes_back),
+	cmocka_unit_test(one_that_starts_at_once_needs_no_second_word),
 	cmocka_unit_test(inside_it_is_first_process_of_another_host),
 	cmocka_unit_test(the_root_is_read_only_and_the_tmpfs_is_not),
 	cmocka_unit_test(masked_files_are_the_null_device),
