@@ -338,13 +338,13 @@ static int remove_entry(struct removal *r, int dirfd, const char *name, unsigned
 	struct stat st;
 	int sub;
 
-	if (sys_unlinkat(dirfd, name, 0) == 0)
+	if (sys_unlinkat(dirfd, name, 0) == 0 || errno == ENOENT) /* or somebody else did */
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -1;
 	sub = sys_openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (sub < 0)
-		return -1;
+		return errno == ENOENT ? 0 : -1;
 	if (sys_fstat(sub, &st) < 0 || st.st_dev != r->dev) {
 		close(sub);
 		errno = EXDEV;
@@ -356,7 +356,7 @@ static int remove_entry(struct removal *r, int dirfd, const char *name, unsigned
 	}
 	if (remove_inside(r, sub, depth + 1) < 0)
 		return -1;
-	return sys_unlinkat(dirfd, name, AT_REMOVEDIR);
+	return sys_unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -1;
 }
 
 /* Closes fd. */

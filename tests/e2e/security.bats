@@ -329,9 +329,10 @@ except OSError as e:
 }
 
 @test "svrun killed at any moment leaves nothing after the next command" {
+	local delay nap=$((100000 + $$)) # nobody else sleeps that long
 	need_test_image
 	for delay in 0 0.001 0.002 0.003 0.004 0.005 0.007 0.01 0.02 0.05; do
-		"$SVRUN" run --rm "$IMAGE" sleep 1000 >/dev/null 2>&1 3>&- &
+		"$SVRUN" run --rm "$IMAGE" sleep "$nap" >/dev/null 2>&1 3>&- &
 		sleep "$delay"
 		kill -9 $! 2>/dev/null
 		wait $! 2>/dev/null || true
@@ -339,5 +340,5 @@ except OSError as e:
 	inside -- true
 	expect_status 0
 	expect_clean
-	[ -z "$(pgrep -f '^sleep 1000$')" ]
+	[ -z "$(pgrep -f "^sleep $nap\$")" ]
 }

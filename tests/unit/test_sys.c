@@ -145,7 +145,29 @@ TEST(processes_that_write_one_file_do_not_meet)
 	assert_int_equal(sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR), 0); /* nothing is left */
 }
 
-RUN_TESTS(cmocka_unit_test(processes_that_write_one_file_do_not_meet),
+/* gpg-agent takes its sockets away while a test removes its folder. */
+TEST(two_that_remove_one_tree_do_not_stumble_over_each_other)
+{
+	char path[] = "/tmp/svrun-test-XXXXXX", name[32];
+	auto_fd int dir = make_dir(path);
+	int status;
+
+	for (int i = 0; i < 500; i++) {
+		snprintf(name, sizeof(name), "%d/a", i);
+		assert_int_equal(sys_mkdir_p(dir, name, 0755), 0);
+	}
+	for (int p = 0; p < 2; p++)
+		if (fork() == 0)
+			_exit(sys_remove_tree(AT_FDCWD, path) < 0 && errno != ENOENT);
+	for (int p = 0; p < 2; p++) {
+		wait(&status);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(sys_fstatat(AT_FDCWD, path, &(struct stat){0}, 0), -1);
+}
+
+RUN_TESTS(cmocka_unit_test(two_that_remove_one_tree_do_not_stumble_over_each_other),
+	cmocka_unit_test(processes_that_write_one_file_do_not_meet),
 	cmocka_unit_test(beneath_and_in_root_do_not_leave_the_folder),
 	cmocka_unit_test(removing_a_tree_does_not_follow_links),
 	cmocka_unit_test(removing_a_tree_works_at_any_depth),
