@@ -16,7 +16,8 @@ int rootfs_attach(int root, struct err *e) must_check;
 /* Make it /, and let go of the host's tree. */
 int rootfs_pivot(int root, bool readonly, struct err *e) must_check;
 
-/* Enter a working directory inside the (pivoted) root, and prove that it is inside (CVE-2024-21626).
+/* Enter a working directory inside the (pivoted) root, and prove that it is inside
+ * (CVE-2024-21626).
  */
 int rootfs_chdir(const char *cwd, struct err *e) must_check;
 

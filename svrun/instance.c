@@ -278,7 +278,7 @@ static int sweep_one(int all, const char *id, struct err *e)
 {
 	char state[INSTANCE_ID_MAX + 16], cgroup[INSTANCE_CGROUP_SIZE];
 
-	snprintf(state, sizeof(state), "%s/state.json", id);
+	snprintf(state, sizeof(state), "%.*s/state.json", INSTANCE_ID_MAX, id);
 	if (faccessat(all, state, F_OK, 0) == 0)
 		return 0;
 	auto_fd int dir = sys_openat(all, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
