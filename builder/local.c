@@ -118,7 +118,7 @@ static void add_path(struct lock *l, size_t *cap, const char *path)
 
 		*cap = *cap ? *cap * 2 : 16;
 		l->files = arena_alloc(&l->arena, *cap * sizeof(*v));
-		if (l->nfiles)
+		if (v)
 			memcpy(l->files, v, l->nfiles * sizeof(*v));
 	}
 	l->files[l->nfiles++] = (struct lock_file){.path = arena_strdup(&l->arena, path)};
