@@ -406,7 +406,7 @@ int sys_remove_tree(int dirfd, const char *name)
 	fd = sys_openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return -1;
-	if (sys_fstat(fd, &st) < 0 || sys_fstatat(dirfd, ".", &parent, 0) < 0 ||
+	if (sys_fstat(fd, &st) < 0 || sys_fstatat(fd, "..", &parent, 0) < 0 ||
 		st.st_dev != parent.st_dev) {
 		close(fd);
 		errno = EXDEV;

@@ -145,6 +145,19 @@ TEST(processes_that_write_one_file_do_not_meet)
 	assert_int_equal(sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR), 0); /* nothing is left */
 }
 
+TEST(removing_a_tree_works_from_a_folder_of_another_file_system)
+{
+	char path[] = "/dev/shm/svrun-test-XXXXXX", cwd[4096];
+	auto_fd int dir = make_dir(path);
+
+	assert_non_null(getcwd(cwd, sizeof(cwd)));
+	assert_int_equal(sys_mkdir_p(dir, "a/b", 0755), 0);
+	assert_int_equal(chdir("/proc"), 0);
+	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
+	assert_int_equal(chdir(cwd), 0);
+	assert_int_equal(sys_fstatat(AT_FDCWD, path, &(struct stat){0}, 0), -1);
+}
+
 /* gpg-agent takes its sockets away while a test removes its folder. */
 TEST(two_that_remove_one_tree_do_not_stumble_over_each_other)
 {
@@ -166,7 +179,8 @@ TEST(two_that_remove_one_tree_do_not_stumble_over_each_other)
 	assert_int_equal(sys_fstatat(AT_FDCWD, path, &(struct stat){0}, 0), -1);
 }
 
-RUN_TESTS(cmocka_unit_test(two_that_remove_one_tree_do_not_stumble_over_each_other),
+RUN_TESTS(cmocka_unit_test(removing_a_tree_works_from_a_folder_of_another_file_system),
+	cmocka_unit_test(two_that_remove_one_tree_do_not_stumble_over_each_other),
 	cmocka_unit_test(processes_that_write_one_file_do_not_meet),
 	cmocka_unit_test(beneath_and_in_root_do_not_leave_the_folder),
 	cmocka_unit_test(removing_a_tree_does_not_follow_links),
