@@ -17,15 +17,15 @@ static int check_mirrors(json_t *mirrors, struct err *e)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach(mirrors, name, v)
-	{
+	json_object_foreach (mirrors, name, v) {
 		const char *url = json_string_value(v);
 		size_t n = url ? strlen(url) : 0;
 
 		if (!url || !(str_starts(url, "http://") || str_starts(url, "https://") ||
 				    str_starts(url, "file:///")))
 			return err_set(e, ERR_USAGE,
-				"mirrors: '%s': expected an http://, https:// or file:/// address", name);
+				"mirrors: '%s': expected an http://, https:// or file:/// address",
+				name);
 		while (n > 0 && url[n - 1] == '/')
 			n--;
 		json_string_setn(v, url, n);
@@ -42,8 +42,7 @@ static int read_file(struct config *c, struct err *e)
 
 	if (json_doc_load(&d, AT_FDCWD, c->path, CONFIG_MAX, e) < 0)
 		return -1;
-	json_object_foreach(d.root, key, v)
-	{
+	json_object_foreach (d.root, key, v) {
 		const char *near = str_nearest(key, keys);
 
 		if (str_eq(key, "root") || str_eq(key, "mirrors"))
@@ -57,8 +56,8 @@ static int read_file(struct config *c, struct err *e)
 	if (!json_is_object(d.root) || (v && !json_is_object(v)) ||
 		json_str_opt(d.root, "root", &root, e) < 0) {
 		json_doc_fini(&d);
-		return err_set(e, ERR_USAGE, "%s: expected an object with 'root' and 'mirrors'",
-			c->path);
+		return err_set(
+			e, ERR_USAGE, "%s: expected an object with 'root' and 'mirrors'", c->path);
 	}
 	if (v)
 		json_object_update(c->mirrors, v);

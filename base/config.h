@@ -14,8 +14,8 @@
 #include "base/err.h"
 
 struct config {
-	char *path; /* the file read, or the one that would be */
-	char *root; /* absolute */
+	char *path;      /* the file read, or the one that would be */
+	char *root;      /* absolute */
 	json_t *mirrors; /* object of strings; never NULL */
 };
 

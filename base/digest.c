@@ -60,8 +60,8 @@ int digest_from_hex(struct digest *d, const char *hex)
 int digest_parse(struct digest *d, const char *text, struct err *e)
 {
 	if (strncmp(text, "sha256:", 7) != 0 || digest_from_hex(d, text + 7) < 0)
-		return err_set(e, ERR_CORRUPT, "'%.80s' is not sha256: and 64 lower-case hex digits",
-			text);
+		return err_set(e, ERR_CORRUPT,
+			"'%.80s' is not sha256: and 64 lower-case hex digits", text);
 	return 0;
 }
 

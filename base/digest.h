@@ -40,7 +40,7 @@ void hash_init(struct hash *h, enum hash_kind kind);
 void hash_add(struct hash *h, const void *p, size_t n);
 /* Returns the length: 32, 64 or 16. h must be initialised again before more use. */
 size_t hash_final(struct hash *h, uint8_t out[HASH_MAX]);
-struct digest hash_digest(struct hash *h); /* SHA256 only */
+struct digest hash_digest(struct hash *h);              /* SHA256 only */
 void hex_encode(const uint8_t *p, size_t n, char *out); /* 2n characters and a NUL */
 
 #endif

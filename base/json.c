@@ -43,7 +43,8 @@ static json_t *parse(const char *name, const void *p, size_t n, struct err *e)
 	json_t *j;
 
 	if (too_deep(p, n))
-		return err_set(e, ERR_CORRUPT, "%s: nested more than %d deep", name, DEPTH_MAX), NULL;
+		return err_set(e, ERR_CORRUPT, "%s: nested more than %d deep", name, DEPTH_MAX),
+		       NULL;
 	j = json_loadb(p, n, JSON_REJECT_DUPLICATES, &je);
 	if (!j)
 		err_set(e, ERR_CORRUPT, "%s:%d:%d: %s", name, je.line < 1 ? 1 : je.line,
@@ -186,7 +187,8 @@ static const char *token(const char *p, char *out, size_t size)
 	return p;
 }
 
-void json_doc_locate(const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col)
+void json_doc_locate(
+	const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col)
 {
 	const char *p = skip_space(d->text.data), *key = NULL, *at;
 	char part[512];
@@ -252,8 +254,8 @@ int json_u64(const json_t *o, const char *key, uint64_t max, uint64_t *v, struct
 	return 0;
 }
 
-int json_u64_opt(const json_t *o, const char *key, uint64_t max, uint64_t def, uint64_t *v,
-	struct err *e)
+int json_u64_opt(
+	const json_t *o, const char *key, uint64_t max, uint64_t def, uint64_t *v, struct err *e)
 {
 	*v = def;
 	return json_object_get(o, key) ? json_u64(o, key, max, v, e) : 0;

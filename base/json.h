@@ -1,5 +1,5 @@
-/* JSON through jansson, plus what it lacks: where in the text a value stands, and typed access whose
- * errors name the key. Duplicate keys are refused everywhere. */
+/* JSON through jansson, plus what it lacks: where in the text a value stands, and typed access
+ * whose errors name the key. Duplicate keys are refused everywhere. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -13,7 +13,8 @@
 #define auto_json __attribute__((cleanup(json_decref_ref)))
 void json_decref_ref(json_t **j);
 
-/* A parsed text that remembers itself, so that a JSON pointer can be turned into line and column. */
+/* A parsed text that remembers itself, so that a JSON pointer can be turned into line and column.
+ */
 struct json_doc {
 	char *name; /* as errors show it */
 	struct buf text;
@@ -22,17 +23,17 @@ struct json_doc {
 
 /* Parse text of at most max bytes, nesting at most 64 deep. Errors are CORRUPT,
  * "name:line:col: message". */
-int json_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max,
-	struct err *e) must_check;
-int json_doc_parse(struct json_doc *d, const char *name, const void *p, size_t n,
-	struct err *e) must_check;
+int json_doc_load(
+	struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e) must_check;
+int json_doc_parse(
+	struct json_doc *d, const char *name, const void *p, size_t n, struct err *e) must_check;
 void json_doc_fini(struct json_doc *d);
 
 /* Line and column (both from 1, columns in bytes) of the value at a JSON pointer (RFC 6901), or of
  * its key when at_key and the value is an object member. The nearest existing ancestor answers for
  * a missing one. */
-void json_doc_locate(const struct json_doc *d, const char *pointer, bool at_key, int *line,
-	int *col);
+void json_doc_locate(
+	const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col);
 
 /* Parse machine-written text without positions. CORRUPT on error. */
 json_t *json_parse(const void *p, size_t n, struct err *e) must_check;

@@ -1,4 +1,5 @@
-/* Warnings: only where an error is deliberately swallowed. Goes to stderr as "svrun: warning: ...". */
+/* Warnings: only where an error is deliberately swallowed. Goes to stderr as "svrun: warning: ...".
+ */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

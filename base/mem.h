@@ -21,7 +21,8 @@ char *mem_strdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *mem_printf(const char *fmt, ...) printf_like(1, 2);
 void mem_free_ref(void *p); /* p is a pointer to a pointer: for auto_free */
 
-/* Make room for one more element: `mem_grow(&v, &cap, n, sizeof(*v))` before v[n] = ...; doubles. */
+/* Make room for one more element: `mem_grow(&v, &cap, n, sizeof(*v))` before v[n] = ...; doubles.
+ */
 void mem_grow_raw(void *pv, size_t *cap, size_t need, size_t size);
 #define mem_grow(pv, cap, n) mem_grow_raw(pv, cap, (n) + 1, sizeof(**(pv)))
 
@@ -38,7 +39,8 @@ struct arena {
 };
 
 void arena_fini(struct arena *a);
-void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull)); /* zeroed, 16-aligned */
+void *arena_alloc(struct arena *a, size_t n)
+	__attribute__((returns_nonnull)); /* zeroed, 16-aligned */
 void *arena_dup(struct arena *a, const void *p, size_t n) __attribute__((returns_nonnull));
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));

@@ -66,7 +66,8 @@ static void draw(struct progress *p)
 
 	fprintf(stderr, "\r\033[K%-8s %8.1f MiB", p->stage, mib(p->done));
 	if (p->total)
-		fprintf(stderr, " of %.1f MiB %3d %%", mib(p->total), percent > 100 ? 100 : percent);
+		fprintf(stderr, " of %.1f MiB %3d %%", mib(p->total),
+			percent > 100 ? 100 : percent);
 	fprintf(stderr, "  %.0f MiB/s", rate);
 	if (p->total > p->done && rate > 0)
 		fprintf(stderr, "  %.0f s left", mib(p->total - p->done) / rate);

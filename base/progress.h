@@ -24,7 +24,8 @@ void progress_free(struct progress *p);
 /* "auto", "plain", "json", "timings", "none"; -1 otherwise. */
 int progress_mode_parse(const char *s, enum progress_mode *mode) must_check;
 
-/* Start a stage ("fetch", "unpack", "compose"): total in bytes, 0 when unknown. Ends the one before. */
+/* Start a stage ("fetch", "unpack", "compose"): total in bytes, 0 when unknown. Ends the one
+ * before. */
 void progress_begin(struct progress *p, const char *stage, uint64_t total);
 void progress_add(struct progress *p, uint64_t bytes);
 /* End the stage and print its line: "fetch    312.4 MiB  2.1 s  148 MiB/s". */

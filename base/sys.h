@@ -72,8 +72,8 @@ int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_dup3(int fd, int to, int flags);
 
 /* The fd-based mount API. glibc has these only since 2.36. */
-int sys_mount(const char *src, const char *dst, const char *type, unsigned long flags,
-	const void *data);
+int sys_mount(
+	const char *src, const char *dst, const char *type, unsigned long flags, const void *data);
 int sys_umount2(const char *path, int flags);
 int sys_fsopen(const char *type);
 int sys_fsconfig(int fsfd, unsigned cmd, const char *key, const void *value, int aux);

@@ -79,8 +79,8 @@ static size_t start(pthread_t *t, size_t threads, void *(*fn)(void *), void *arg
 	return started;
 }
 
-int workers_each(size_t n, size_t threads, int (*fn)(void *, size_t, struct err *), void *ctx,
-	struct err *e)
+int workers_each(
+	size_t n, size_t threads, int (*fn)(void *, size_t, struct err *), void *ctx, struct err *e)
 {
 	struct each w = {.n = n, .fn = fn, .ctx = ctx, .lock = PTHREAD_MUTEX_INITIALIZER};
 	size_t started;

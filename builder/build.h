@@ -15,7 +15,7 @@ int build_lock(const struct manifest *m, struct mirrors *mirrors, struct progres
 int build_lock_files(const struct manifest *m, struct err *e) must_check;
 
 struct build_options {
-	bool no_cache; /* build even when nothing changed */
+	bool no_cache;           /* build even when nothing changed */
 	const enum codec *codec; /* instead of the manifest's; NULL: the manifest's */
 };
 

@@ -1,4 +1,5 @@
-/* From locked inputs to the tree of the image: fetch, unpack in parallel, merge in the lock's order. */
+/* From locked inputs to the tree of the image: fetch, unpack in parallel, merge in the lock's
+ * order. */
 #ifndef BUILDER_COMPOSE_H
 #define BUILDER_COMPOSE_H
 
@@ -30,10 +31,10 @@ struct composed {
 int compose_fetch(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
 	struct store *s, struct progress *p, struct err *e) must_check;
 
-/* Unpack everything into the pool and merge it into one tree. Everything is in the cache. Errors name the
- * input. */
-int compose_tree(struct composed *c, const struct manifest *m, const struct lock *l, struct store *s,
-	struct pool *pool, struct progress *p, struct err *e) must_check;
+/* Unpack everything into the pool and merge it into one tree. Everything is in the cache. Errors
+ * name the input. */
+int compose_tree(struct composed *c, const struct manifest *m, const struct lock *l,
+	struct store *s, struct pool *pool, struct progress *p, struct err *e) must_check;
 void compose_fini(struct composed *c);
 
 #endif

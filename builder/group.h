@@ -21,9 +21,9 @@ struct groups {
 /* Cut a composed tree into layers by the manifest's build.layers:
  *   groups  the first "path:" pattern that matches decides, else the first pattern for the object's
  *           origin; what no group wants goes to debs, node, state, files and one layer a model
- *   origin  one layer for each of the biggest source packages, one for the other debs, then as above
- *   single  everything but the models in one layer
- * Groups that end up empty are dropped. USAGE when there would be more than max layers. */
+ *   origin  one layer for each of the biggest source packages, one for the other debs, then as
+ * above single  everything but the models in one layer Groups that end up empty are dropped. USAGE
+ * when there would be more than max layers. */
 int group_tree(struct groups *g, struct composed *c, const struct manifest_build *b,
 	struct err *e) must_check;
 void groups_fini(struct groups *g);

@@ -4,8 +4,8 @@
 
 #include "builder/manifest.h"
 
-/* Variables whose value is only known at start ("${runtime:cpus}") are kept out of config.Env, where
- * other engines would take them literally, and go into this label as a JSON object. */
+/* Variables whose value is only known at start ("${runtime:cpus}") are kept out of config.Env,
+ * where other engines would take them literally, and go into this label as a JSON object. */
 #define RUNTIME_ENV_LABEL "run.svrun.env"
 
 /* The config without rootfs and history: {architecture, os, created, config}. Never NULL. */

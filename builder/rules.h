@@ -21,8 +21,8 @@ extern const struct rule rule_env_name, rule_env_value, rule_arg, rule_user, rul
 /* build.layers.groups[].match. */
 extern const struct rule rule_match;
 /* The lock. */
-extern const struct rule rule_date, rule_deb_name, rule_deb_version, rule_deb_arch, rule_fingerprint,
-	rule_npm_name, rule_npm_version, rule_integrity, rule_npm_bin, rule_npm_command,
-	rule_npm_path, rule_digest, rule_platform;
+extern const struct rule rule_date, rule_deb_name, rule_deb_version, rule_deb_arch,
+	rule_fingerprint, rule_npm_name, rule_npm_version, rule_integrity, rule_npm_bin,
+	rule_npm_command, rule_npm_path, rule_digest, rule_platform;
 
 #endif

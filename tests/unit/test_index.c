@@ -269,7 +269,8 @@ TEST(altered_records_are_refused_by_name)
 		{INDEX_NODES, number_of(f, "links/hard-1"), 24, 8, 1 << 20, "no object before it"},
 		{INDEX_NODES, number_of(f, "links/hard-1"), 8, 4, 1, "attributes of its own"},
 		{INDEX_STRINGS, 1, 0, 1, 'z', "not sorted"}, /* "aa" */
-		{INDEX_STRINGS, 1, 0, 1, '/', "has a slash"}, {INDEX_STRINGS, 1, 0, 1, 0, "empty component"},
+		{INDEX_STRINGS, 1, 0, 1, '/', "has a slash"},
+		{INDEX_STRINGS, 1, 0, 1, 0, "empty component"},
 		{INDEX_REFS, 2, 0, 4, UINT32_MAX, "no such chunk"},
 		{INDEX_XATTRS, 0, 0, 4, 1 << 30, "an extended attribute of"},
 		{INDEX_STRINGS, 0, 0, 1, 'x', "type"}, /* the root's name */
