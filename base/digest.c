@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <openssl/md5.h>
 #include <openssl/sha.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static_assert(sizeof(SHA512_CTX) <= sizeof(((struct hash *)0)->state), "state fits");
@@ -79,6 +81,21 @@ struct digest digest_of(const void *p, size_t n)
 	SHA256_Update(&c, p, n);
 	SHA256_Final(d.b, &c);
 	return d;
+}
+
+int digest_check(
+	const struct digest *want, const struct digest *found, struct err *e, const char *fmt, ...)
+{
+	char w[DIGEST_TEXT + 1], f[DIGEST_TEXT + 1], what[1024];
+	va_list ap;
+
+	if (digest_eq(want, found))
+		return 0;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	return err_set(e, ERR_CORRUPT, "%s: expected %s, found %s", what, digest_text(want, w),
+		digest_text(found, f));
 }
 
 void hash_init(struct hash *h, enum hash_kind kind)

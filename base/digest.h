@@ -26,6 +26,9 @@ int digest_from_hex(struct digest *d, const char *hex) must_check;
 int digest_parse(struct digest *d, const char *text, struct err *e) must_check;
 bool digest_eq(const struct digest *a, const struct digest *b);
 struct digest digest_of(const void *p, size_t n);
+/* 0 when the two are equal, else CORRUPT: "fmt: expected sha256:..., found sha256:...". */
+int digest_check(const struct digest *want, const struct digest *found, struct err *e,
+	const char *fmt, ...) printf_like(4, 5) must_check;
 
 /* Streaming hash. */
 enum hash_kind { HASH_SHA256, HASH_SHA512, HASH_MD5 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/file.h"
 #include "base/sys.h"
 #include "builder/fetch.h"
 
@@ -53,20 +54,6 @@ int cache_fetch(
 
 /* ---- verifying ---- */
 
-static int hash_fd(int fd, const char *name, struct hash *h, struct err *e)
-{
-	enum { READ_BLOCK = 256 << 10 };
-	auto_free unsigned char *buf = mem_alloc(READ_BLOCK);
-	off_t at = 0;
-	ssize_t n;
-
-	while ((n = sys_pread(fd, buf, READ_BLOCK, at)) > 0) {
-		hash_add(h, buf, (size_t)n);
-		at += n;
-	}
-	return n < 0 ? err_sys(e, "read %s", name) : 0;
-}
-
 /* Out of the cache, so that the next run fetches it again. */
 static int drop(struct store *s, const char *name, struct err *e)
 {
@@ -104,7 +91,7 @@ int cache_verify(struct store *s, const struct input *in, int fd, struct err *e)
 		return drop(s, name, e);
 	}
 	hash_init(&h, in->kind);
-	if (hash_fd(fd, where, &h, e) < 0)
+	if (file_hash(fd, where, &h, e) < 0)
 		return -1;
 	return cache_check_digest(in, &h, where, e) < 0 ? drop(s, name, e) : 0;
 }

@@ -186,17 +186,6 @@ static int unpack_npm(struct work *w, const struct job *j, struct err *e)
 	return rc;
 }
 
-static int check_digest(
-	const struct digest *want, const struct digest *got, const char *name, struct err *e)
-{
-	char w[DIGEST_TEXT + 1], g[DIGEST_TEXT + 1];
-
-	if (digest_eq(want, got))
-		return 0;
-	return err_set(e, ERR_CORRUPT, "%s: expected %s, found %s", name, digest_text(want, w),
-		digest_text(got, g));
-}
-
 static int open_model(struct work *w, const struct manifest_model *m, const struct model_file *f,
 	struct arena *a, struct err *e)
 {
@@ -220,7 +209,7 @@ static int unpack_model(struct work *w, const struct job *j, struct err *e)
 
 	en->a = (struct attr){.type = NODE_FILE, .mode = 0644, .mtime = w->m->build.epoch};
 	if (fd < 0 || content_from_fd(fd, f->path, w->pool, &out->arena, &en->a, &d, e) < 0 ||
-		check_digest(&f->sha256, &d, f->path, e) < 0)
+		digest_check(&f->sha256, &d, e, "%s", f->path) < 0)
 		return err_ctx(e, "model %s", m->id);
 	if (en->a.size != f->size) {
 		err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %" PRIu64, f->path,

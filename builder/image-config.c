@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "images/image.h"
 
 #define OCI "org.opencontainers.image."
 

@@ -4,10 +4,6 @@
 
 #include "builder/manifest.h"
 
-/* Variables whose value is only known at start ("${runtime:cpus}") are kept out of config.Env,
- * where other engines would take them literally, and go into this label as a JSON object. */
-#define RUNTIME_ENV_LABEL "run.svrun.env"
-
 /* The config without rootfs and history: {architecture, os, created, config}. Never NULL. */
 json_t *image_config(const struct manifest *m);
 /* Annotations of the image manifest: title, version, description, licenses, created. Never NULL. */

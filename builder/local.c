@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/sys.h"
@@ -33,22 +34,6 @@ int local_open(const char *dir, const char *path, uint64_t *size, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int hash_fd(int fd, const char *path, struct digest *d, struct err *e)
-{
-	enum { STEP = 1 << 20 };
-	auto_free char *b = mem_alloc(STEP);
-	struct hash h;
-	ssize_t n;
-
-	hash_init(&h, HASH_SHA256);
-	while ((n = sys_read(fd, b, STEP)) > 0)
-		hash_add(&h, b, (size_t)n);
-	if (n < 0)
-		return err_sys(e, "read %s", path);
-	*d = hash_digest(&h);
-	return 0;
-}
-
 /* What identifies an unchanged file, as a key of the pool's notes. */
 static struct digest stat_key(const struct stat *st)
 {
@@ -70,6 +55,7 @@ int local_digest(const char *dir, const char *path, struct pool *p, struct diges
 	char hex[DIGEST_HEX + 1];
 	struct stat st;
 	struct digest key;
+	struct hash h;
 	int known;
 	auto_free char *note = NULL;
 	auto_fd int fd = local_open(dir, path, size, e);
@@ -84,8 +70,10 @@ int local_digest(const char *dir, const char *path, struct pool *p, struct diges
 		return -1;
 	if (known == 1 && digest_from_hex(d, note) == 0)
 		return 0;
-	if (hash_fd(fd, path, d, e) < 0)
+	hash_init(&h, HASH_SHA256);
+	if (file_hash(fd, path, &h, e) < 0)
 		return -1;
+	*d = hash_digest(&h);
 	if (p && st.st_ctim.tv_sec + SETTLED_S < time(NULL))
 		return pool_note_put(p, &key, digest_hex(d, hex), e);
 	return 0;

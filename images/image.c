@@ -13,9 +13,6 @@
 
 enum { DOCUMENT_MAX = 8 << 20, LAYERS_MAX = 512 };
 
-#define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
-#define CONFIG_TYPE "application/vnd.oci.image.config.v1+json"
-
 /* What the layers' media types mean. */
 static const struct {
 	const char *type;
@@ -56,7 +53,7 @@ static int check_manifest(const json_t *m, struct err *e)
 		return -1;
 	if (version != 2)
 		return err_set(e, ERR_CORRUPT, "schemaVersion is not 2");
-	if (type && !str_eq(type, MANIFEST_TYPE))
+	if (type && !str_eq(type, OCI_MANIFEST_TYPE))
 		return err_set(e, ERR_UNSUPPORTED, "mediaType '%s' is not an image manifest", type);
 	if (json_object_get(m, "manifests"))
 		return err_set(e, ERR_CORRUPT, "a manifest that is also an index");
@@ -116,7 +113,7 @@ static int load_config(struct image *im, struct store *s, struct err *e)
 
 	if (!o || descriptor(o, &im->config_digest, &size, &type, e) < 0)
 		return err_ctx(e, "/config");
-	if (!str_eq(type, CONFIG_TYPE))
+	if (!str_eq(type, OCI_CONFIG_TYPE))
 		return err_set(e, ERR_UNSUPPORTED,
 			"/config: mediaType '%.100s' is not that of a container image", type);
 	im->config = load_document(s, &im->config_digest, "image config", &found, e);

@@ -7,6 +7,10 @@
 #include "images/layer.h"
 #include "images/store.h"
 
+/* Variables whose value is only known at start ("${runtime:cpus}") are kept out of config.Env,
+ * where other engines would take them literally, and go into this label as a JSON object. */
+#define RUNTIME_ENV_LABEL "run.svrun.env"
+
 struct image_layer {
 	struct digest digest, diff_id;
 	uint64_t size;

@@ -83,7 +83,7 @@ static int unwrap_gzip(char *data, size_t *n)
 
 int index_read(struct store *s, const struct index_place *place, struct buf *b, struct err *e)
 {
-	char want[DIGEST_TEXT + 1], got[DIGEST_TEXT + 1], layer[DIGEST_TEXT + 1];
+	char layer[DIGEST_TEXT + 1];
 	struct digest found;
 	size_t size;
 	uint64_t blob_size;
@@ -101,9 +101,8 @@ int index_read(struct store *s, const struct index_place *place, struct buf *b, 
 	if (sys_pread_all(fd, b->data + b->len, place->length, (off_t)place->offset) < 0)
 		return err_sys(e, "image index: read %s", layer);
 	found = digest_of(b->data + b->len, place->length);
-	if (!digest_eq(&found, &place->digest))
-		return err_set(e, ERR_CORRUPT, "image index in %s: expected %s, found %s", layer,
-			digest_text(&place->digest, want), digest_text(&found, got));
+	if (digest_check(&place->digest, &found, e, "image index in %s", layer) < 0)
+		return -1;
 	size = place->length;
 	if ((uint8_t)b->data[b->len] == gzip_carrier_magic[0] &&
 		unwrap_gzip(b->data + b->len, &size) < 0)

@@ -92,7 +92,7 @@ int mount_image_ready(struct store *s, const struct digest *manifest, struct err
 
 int mount_image_check(struct store *s, const struct digest *manifest, struct err *e)
 {
-	char name[NAME], want[DIGEST_TEXT + 1], got[DIGEST_TEXT + 1];
+	char name[NAME];
 	uint64_t length;
 	struct digest expected, found;
 	int rc;
@@ -108,10 +108,7 @@ int mount_image_check(struct store *s, const struct digest *manifest, struct err
 					s->path, name);
 	if (hash_file(fd, length, &found) < 0)
 		return err_sys(e, "read %s/%s", s->path, name);
-	if (!digest_eq(&expected, &found))
-		return err_set(e, ERR_CORRUPT, "%s/%s: expected %s, found %s", s->path, name,
-			digest_text(&expected, want), digest_text(&found, got));
-	return 0;
+	return digest_check(&expected, &found, e, "%s/%s", s->path, name);
 }
 
 int mount_image_remove(struct store *s, const struct digest *manifest, struct err *e)

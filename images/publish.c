@@ -6,9 +6,6 @@
 
 enum { DOCUMENT_MAX = 8 << 20 };
 
-#define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
-#define CONFIG_TYPE "application/vnd.oci.image.config.v1+json"
-
 static json_t *make_descriptor(const char *type, const struct digest *d, uint64_t size)
 {
 	char text[DIGEST_TEXT + 1];
@@ -84,8 +81,9 @@ int image_publish(struct store *s, const struct image_plan *plan, struct digest 
 		put_document(s, config, &config_digest, &config_size, e) < 0)
 		return -1;
 	json_object_set_new(annotations, INDEX_ANNOTATION, json_string(annotation));
-	json_object_set_new(m, "config", make_descriptor(CONFIG_TYPE, &config_digest, config_size));
-	json_object_set_new(m, "mediaType", json_string(MANIFEST_TYPE));
+	json_object_set_new(
+		m, "config", make_descriptor(OCI_CONFIG_TYPE, &config_digest, config_size));
+	json_object_set_new(m, "mediaType", json_string(OCI_MANIFEST_TYPE));
 	json_object_set_new(m, "schemaVersion", json_integer(2));
 	return put_document(s, m, manifest, size, e);
 }

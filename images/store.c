@@ -16,7 +16,6 @@
 static const char layout_text[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
 
 #define INDEX_TYPE "application/vnd.oci.image.index.v1+json"
-#define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
 #define REF_NAME "org.opencontainers.image.ref.name"
 
 enum {
@@ -217,7 +216,7 @@ int store_blob_open(struct store *s, const struct digest *d, uint64_t *size, str
 int store_blob_read(
 	struct store *s, const struct digest *d, size_t max, struct buf *b, struct err *e)
 {
-	char path[BLOB_PATH], want[DIGEST_TEXT + 1], got[DIGEST_TEXT + 1];
+	char path[BLOB_PATH];
 	struct digest found;
 	auto_fd int fd = store_blob_open(s, d, NULL, e);
 
@@ -228,10 +227,8 @@ int store_blob_read(
 	if (file_read_fd(fd, blob_path(d, path), b, e) < 0)
 		return err_ctx(e, "%s", s->path);
 	found = digest_of(b->data, b->len);
-	if (digest_eq(&found, d))
+	if (digest_check(d, &found, e, "%s/%s", s->path, path) == 0)
 		return 0;
-	err_set(e, ERR_CORRUPT, "%s/%s: expected %s, found %s", s->path, path, digest_text(d, want),
-		digest_text(&found, got));
 	return err_hint(e, "svrun image build --no-cache writes it again");
 }
 
@@ -526,9 +523,9 @@ int store_name_set(struct store *s, const char *name, const struct digest *manif
 	list = json_object_get(doc, "manifests");
 	drop_name(list, canonical);
 	json_array_append_new(
-		list, json_pack("{s:s, s:s, s:I, s:{s:s}}", "mediaType", MANIFEST_TYPE, "digest",
-			      digest_text(manifest, text), "size", (json_int_t)size, "annotations",
-			      REF_NAME, canonical));
+		list, json_pack("{s:s, s:s, s:I, s:{s:s}}", "mediaType", OCI_MANIFEST_TYPE,
+			      "digest", digest_text(manifest, text), "size", (json_int_t)size,
+			      "annotations", REF_NAME, canonical));
 	return save_index(s, doc, e);
 }
 

@@ -25,6 +25,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 
+#define OCI_MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
+#define OCI_CONFIG_TYPE "application/vnd.oci.image.config.v1+json"
+
 struct store {
 	int fd; /* the root folder */
 	char *path;

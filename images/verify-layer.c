@@ -126,15 +126,6 @@ static int pass(struct check *c, enum codec codec, int fd, struct progress *pr, 
 	return 0;
 }
 
-static int mismatch(const struct check *c, const char *what, const struct digest *want,
-	const struct digest *got, struct err *e)
-{
-	char w[DIGEST_TEXT + 1], g[DIGEST_TEXT + 1];
-
-	return err_set(e, ERR_CORRUPT, "%s: %sexpected %s, found %s", c->path, what,
-		digest_text(want, w), digest_text(got, g));
-}
-
 static int compare(struct check *c, const struct image_layer *l, const struct err *fault,
 	bool *damaged, struct err *e)
 {
@@ -144,17 +135,15 @@ static int compare(struct check *c, const struct image_layer *l, const struct er
 	if (c->blob_size != l->size)
 		return err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %" PRIu64,
 			c->path, l->size, c->blob_size);
-	if (!digest_eq(&blob, &l->digest))
-		return mismatch(c, "", &l->digest, &blob, e);
+	if (digest_check(&l->digest, &blob, e, "%s", c->path) < 0)
+		return -1;
 	*damaged = false;
 	if (fault->kind != ERR_NONE) {
 		if (e)
 			*e = *fault;
 		return -1;
 	}
-	if (!digest_eq(&tar, &l->diff_id))
-		return mismatch(c, "DiffID: ", &l->diff_id, &tar, e);
-	return 0;
+	return digest_check(&l->diff_id, &tar, e, "%s: DiffID", c->path);
 }
 
 int layer_verify(struct store *s, const struct image_layer *l, uint64_t tar_max,

@@ -126,7 +126,6 @@ static void list_chunks(struct verify *v)
 static int decode_chunk(struct verify *v, const struct chunk *c, void *data, struct err *e)
 {
 	const struct layer *l = &v->layers[c->layer];
-	char want[DIGEST_TEXT + 1], got[DIGEST_TEXT + 1];
 	auto_free unsigned char *stored = mem_alloc(c->stored);
 	auto_fd int fd = store_blob_open(v->s, &l->digest, NULL, e);
 	struct digest d;
@@ -138,10 +137,7 @@ static int decode_chunk(struct verify *v, const struct chunk *c, void *data, str
 	if (codec_decode(l->codec, stored, c->stored, data, c->length, e) < 0)
 		return err_ctx(e, "layer %d", (int)c->layer);
 	d = digest_of(data, c->length);
-	if (digest_eq(&d, &c->digest))
-		return 0;
-	return err_set(e, ERR_CORRUPT, "layer %d: chunk: expected %s, found %s", (int)c->layer,
-		digest_text(&c->digest, want), digest_text(&d, got));
+	return digest_check(&c->digest, &d, e, "layer %d: chunk", (int)c->layer);
 }
 
 /* found: the pool has a record of it, whose data are wrong; else it has none. */

@@ -10,13 +10,12 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "images/image.h"
 #include "runtime/caps.h"
 #include "runtime/passwd.h"
 #include "runtime/spec.h"
 #include "runtime/tty.h"
 #include "svrun/bundle.h"
-
-#define LATE_ENV_LABEL "run.svrun.env"
 
 enum { ENV_FILE_MAX = 1 << 20, WORDS_MAX = 4096 };
 
@@ -152,22 +151,22 @@ static int set_late_env(const struct bundle_request *r, json_t *env, struct err 
 {
 	const char *text = json_string_value(json_object_get(
 			   json_object_get(json_object_get(r->image, "config"), "Labels"),
-			   LATE_ENV_LABEL)),
+			   RUNTIME_ENV_LABEL)),
 		   *name;
 	auto_json json_t *late = text ? json_parse(text, strlen(text), e) : json_object();
 	json_t *v;
 
 	if (!late)
-		return err_ctx(e, "label " LATE_ENV_LABEL);
+		return err_ctx(e, "label " RUNTIME_ENV_LABEL);
 	json_object_foreach (late, name, v) {
 		auto_free char *value = NULL, *pair = NULL;
 
 		if (!*name || strchr(name, '=') || !json_is_string(v))
 			return err_set(e, ERR_CORRUPT,
-				"label " LATE_ENV_LABEL ": expected names and strings");
+				"label " RUNTIME_ENV_LABEL ": expected names and strings");
 		value = bundle_expand(r->o, json_string_value(v), e);
 		if (!value)
-			return err_ctx(e, "label " LATE_ENV_LABEL ": %s", name);
+			return err_ctx(e, "label " RUNTIME_ENV_LABEL ": %s", name);
 		pair = mem_printf("%s=%s", name, value);
 		set_env(env, pair);
 	}

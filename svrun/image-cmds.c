@@ -4,30 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/config.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/image.h"
 #include "images/mount.h"
+#include "svrun/enter.h"
 #include "svrun/options.h"
-
-static int open_store(struct store *s, struct err *e)
-{
-	struct config c;
-	int rc;
-
-	if (config_load(&c, e) < 0)
-		return -1;
-	rc = store_open(s, c.root, false, e);
-	config_fini(&c);
-	if (rc < 0)
-		return -1;
-	if (mount_sweep(s, e) == 0)
-		return 0;
-	store_close(s);
-	return -1;
-}
 
 static int load_image(struct image *im, struct store *s, const char *ref, struct err *e)
 {
@@ -170,7 +153,7 @@ int cmd_image_ls(const struct command *self, int argc, char **argv, struct err *
 	if (options_parse(self, options, argc, argv, false, e) < 0 ||
 		wants_json(format, &json, e) < 0)
 		return -1;
-	if (open_store(&s, &open) < 0) {
+	if (store_enter(&s, &open) < 0) {
 		if (open.kind == ERR_NOT_FOUND) { /* no store holds no images */
 			if (json)
 				puts("[]");
@@ -253,7 +236,7 @@ static int with_image(const char *ref, bool json,
 	struct image im;
 	int rc = -1;
 
-	if (open_store(&s, e) < 0)
+	if (store_enter(&s, e) < 0)
 		return -1;
 	if (load_image(&im, &s, ref, e) == 0) {
 		fn(&s, &im, json);
@@ -363,7 +346,7 @@ int cmd_image_tag(const struct command *self, int argc, char **argv, struct err 
 	struct image im;
 	int rc = -1, n = options_parse(self, options, argc, argv, false, e);
 
-	if (n < 0 || open_store(&s, e) < 0)
+	if (n < 0 || store_enter(&s, e) < 0)
 		return -1;
 	if (load_image(&im, &s, argv[n], e) == 0) {
 		rc = store_name_set(&s, argv[n + 1], &im.manifest_digest, im.manifest_size, e);
@@ -443,7 +426,7 @@ int cmd_image_rm(const struct command *self, int argc, char **argv, struct err *
 	struct store s;
 	int rc = 0, n = options_parse(self, options, argc, argv, false, e);
 
-	if (n < 0 || open_store(&s, e) < 0)
+	if (n < 0 || store_enter(&s, e) < 0)
 		return -1;
 	for (int i = n; i < argc && rc == 0; i++)
 		rc = remove_one(&s, argv[i], e);

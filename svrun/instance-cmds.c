@@ -3,29 +3,9 @@
 
 #include <stdio.h>
 
-#include "base/config.h"
-#include "images/mount.h"
-#include "images/store.h"
+#include "svrun/enter.h"
 #include "svrun/instance.h"
 #include "svrun/options.h"
-
-static int open_store(struct store *s, struct err *e)
-{
-	struct config c;
-	int rc;
-
-	if (config_load(&c, e) < 0)
-		return -1;
-	rc = store_open(s, c.root, false, e);
-	config_fini(&c);
-	if (rc < 0)
-		return -1;
-	/* what kill -9 left is no container any more */
-	if (instances_sweep(s->fd, e) == 0 && mount_sweep(s, e) == 0)
-		return 0;
-	store_close(s);
-	return -1;
-}
 
 static void print_one(const struct instance_info *i, bool quiet)
 {
@@ -52,7 +32,7 @@ int cmd_ps(const struct command *self, int argc, char **argv, struct err *e)
 	};
 	int rc;
 
-	if (options_parse(self, options, argc, argv, false, e) < 0 || open_store(&s, e) < 0)
+	if (options_parse(self, options, argc, argv, false, e) < 0 || store_enter(&s, e) < 0)
 		return -1;
 	rc = instance_list(s.fd, &v, &n, e);
 	if (rc == 0 && !quiet)
@@ -104,7 +84,7 @@ int cmd_rm(const struct command *self, int argc, char **argv, struct err *e)
 		err_set(e, ERR_USAGE, "no container named");
 		return err_hint(e, "svrun ps lists them; --all removes all that have ended");
 	}
-	if (open_store(&s, e) < 0)
+	if (store_enter(&s, e) < 0)
 		return -1;
 	rc = all ? remove_ended(&s, e) : 0;
 	for (int i = n; i < argc && rc == 0; i++)

@@ -3,10 +3,9 @@
 
 #include <stdio.h>
 
-#include "base/config.h"
 #include "base/progress.h"
 #include "images/image.h"
-#include "images/mount.h"
+#include "svrun/enter.h"
 #include "svrun/options.h"
 
 struct verify_request {
@@ -81,21 +80,13 @@ static int verify_all(const struct verify_request *r, struct err *e)
 
 static int verify(char **refs, int n, bool all, bool repair, struct progress *p, struct err *e)
 {
-	struct config c;
 	struct store s;
 	struct verify_request r = {.s = &s, .repair = repair, .progress = p};
 	int rc;
 
-	if (config_load(&c, e) < 0)
+	if (store_enter(&s, e) < 0)
 		return -1;
-	rc = store_open(&s, c.root, false, e);
-	config_fini(&c);
-	if (rc < 0)
-		return -1;
-	rc = mount_sweep(&s, e);
-	if (rc == 0)
-		rc = all ? verify_all(&r, e)
-			 : verify_each(&r, (const char *const *)refs, (size_t)n, e);
+	rc = all ? verify_all(&r, e) : verify_each(&r, (const char *const *)refs, (size_t)n, e);
 	store_close(&s);
 	return rc;
 }

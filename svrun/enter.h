@@ -1,0 +1,12 @@
+/* How a command enters the store. */
+#ifndef SVRUN_ENTER_H
+#define SVRUN_ENTER_H
+
+#include "images/store.h"
+
+/* Open the store of the site's configuration, which must be there, and take back what a killed
+ * svrun left: instances with their cgroups first, then mounts, which they may hold. Errors: those
+ * of config_load(), store_open(), instances_sweep() and mount_sweep(). */
+int store_enter(struct store *s, struct err *e) must_check;
+
+#endif
