@@ -10,17 +10,37 @@
 #define BASE_CONFIG_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 
 struct config {
-	char *path;      /* the file read, or the one that would be */
-	char *root;      /* absolute */
-	json_t *mirrors; /* object of strings; never NULL */
+	char *path;          /* the file read, or the one that would be */
+	char *root;          /* absolute */
+	json_t *mirrors;     /* object of strings; never NULL */
+	json_t *registries;  /* by host; never NULL */
+	json_t *short_names; /* {"aliases": {...}, "search": [...]}; never NULL */
+};
+
+/* How the site reaches one registry ("registries" of the configuration, and certificates in
+ * /etc/svrun, /etc/containers and /etc/docker certs.d/HOST[:PORT]). Strings are borrowed from the
+ * config, or owned by it. */
+struct config_registry {
+	const char *const
+		*mirrors; /* "host[:port][/prefix]", in order, before the registry itself */
+	size_t nmirrors;
+	bool plain_http;             /* http:// instead of https:// */
+	bool insecure;               /* certificates are not checked */
+	const char *ca, *cert, *key; /* PEM files, or NULL */
 };
 
 int config_load(struct config *c, struct err *e) must_check;
 void config_fini(struct config *c);
+
+/* Fills r (all empty when the site says nothing of host). Free with config_registry_fini(). */
+int config_registry(const struct config *c, const char *host, struct config_registry *r,
+	struct err *e) must_check;
+void config_registry_fini(struct config_registry *r);
 
 /* Borrowed address of a named mirror without a final slash, or NULL when the site has none. */
 const char *config_mirror(const struct config *c, const char *name);

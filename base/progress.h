@@ -30,6 +30,15 @@ void progress_begin(struct progress *p, const char *stage, uint64_t total);
 void progress_add(struct progress *p, uint64_t bytes);
 /* End the stage and print its line: "fetch    312.4 MiB  2.1 s  148 MiB/s". */
 void progress_end(struct progress *p);
+/* Several things at once within a stage (the layers of a pull): a line each, with bytes, rate and
+ * time left, that moves on a terminal; one line when it is done elsewhere; JSON lines about once a
+ * second with PROGRESS_JSON. Lines live until progress_end(). NULL in, NULL out. */
+struct progress_line;
+struct progress_line *progress_line(struct progress *p, const char *label, uint64_t total);
+void progress_line_add(struct progress_line *l, uint64_t bytes);
+/* It is done, whatever was added: what is said ("already here"), or NULL. */
+void progress_line_end(struct progress_line *l, const char *note);
+
 /* A line of its own. */
 void progress_note(struct progress *p, const char *fmt, ...) printf_like(2, 3);
 

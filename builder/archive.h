@@ -6,7 +6,7 @@
 #define BUILDER_ARCHIVE_H
 
 #include "builder/content.h"
-#include "builder/entries.h"
+#include "images/entries.h"
 #include "builder/prune.h"
 
 struct archive;

@@ -106,9 +106,9 @@ static int set_names(struct build *b, const struct digest *manifest, uint64_t si
 	for (char *c = versioned; *c; c++) /* a tag may hold neither */
 		if (*c == '+' || *c == '~')
 			*c = '_';
-	if (store_name_set(b->s, versioned, manifest, size, e) < 0)
+	if (store_name_set(b->s, versioned, manifest, size, NULL, e) < 0)
 		return -1;
-	return store_name_set(b->s, b->m->name, manifest, size, e);
+	return store_name_set(b->s, b->m->name, manifest, size, NULL, e);
 }
 
 static bool blobs_complete(struct store *s, const struct image *im)

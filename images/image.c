@@ -23,6 +23,11 @@ static const struct {
 	{"application/vnd.oci.image.layer.v1.tar+zstd", CODEC_ZSTD},
 	{"application/vnd.docker.image.rootfs.diff.tar", CODEC_NONE},
 	{"application/vnd.docker.image.rootfs.diff.tar.gzip", CODEC_GZIP},
+	{"application/vnd.docker.image.rootfs.diff.tar.zstd", CODEC_ZSTD}, /* not standard, but seen */
+	{"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", CODEC_GZIP},
+	{"application/vnd.oci.image.layer.nondistributable.v1.tar", CODEC_NONE},
+	{"application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", CODEC_GZIP},
+	{"application/vnd.oci.image.layer.nondistributable.v1.tar+zstd", CODEC_ZSTD},
 };
 
 /* ---- loading ---- */
@@ -53,23 +58,11 @@ static int check_manifest(const json_t *m, struct err *e)
 		return -1;
 	if (version != 2)
 		return err_set(e, ERR_CORRUPT, "schemaVersion is not 2");
-	if (type && !str_eq(type, OCI_MANIFEST_TYPE))
+	if (type && !image_type_is_manifest(type))
 		return err_set(e, ERR_UNSUPPORTED, "mediaType '%s' is not an image manifest", type);
 	if (json_object_get(m, "manifests"))
 		return err_set(e, ERR_CORRUPT, "a manifest that is also an index");
 	return 0;
-}
-
-static int descriptor(
-	const json_t *o, struct digest *d, uint64_t *size, const char **type, struct err *e)
-{
-	const char *text = json_str(o, "digest", e);
-
-	*type = text ? json_str(o, "mediaType", e) : NULL;
-	return *type && digest_parse(d, text, e) == 0 &&
-			       json_u64(o, "size", INT64_MAX, size, e) == 0
-		       ? 0
-		       : -1;
 }
 
 static int layer_codec(struct image_layer *l, struct err *e)
@@ -96,10 +89,14 @@ static int load_layers(struct image *im, struct err *e)
 	im->layers = mem_array(im->nlayers, sizeof(*im->layers));
 	for (size_t i = 0; i < im->nlayers; i++) {
 		struct image_layer *l = &im->layers[i];
+		struct descriptor d;
 
-		if (descriptor(json_array_get(list, i), &l->digest, &l->size, &l->media_type, e) <
-				0 ||
-			layer_codec(l, e) < 0)
+		if (descriptor_read(&d, json_array_get(list, i), e) < 0)
+			return err_ctx(e, "/layers/%zu", i);
+		l->digest = d.digest;
+		l->size = d.size;
+		l->media_type = d.media_type;
+		if (layer_codec(l, e) < 0)
 			return err_ctx(e, "/layers/%zu", i);
 	}
 	return 0;
@@ -108,20 +105,22 @@ static int load_layers(struct image *im, struct err *e)
 static int load_config(struct image *im, struct store *s, struct err *e)
 {
 	const json_t *o = json_object_of(im->manifest, "config", e), *rootfs, *ids;
-	uint64_t size, found;
-	const char *type;
+	struct descriptor d;
+	uint64_t found;
 
-	if (!o || descriptor(o, &im->config_digest, &size, &type, e) < 0)
+	if (!o || descriptor_read(&d, o, e) < 0)
 		return err_ctx(e, "/config");
-	if (!str_eq(type, OCI_CONFIG_TYPE))
+	im->config_digest = d.digest;
+	if (!str_eq(d.media_type, OCI_CONFIG_TYPE) && !str_eq(d.media_type, DOCKER_CONFIG_TYPE))
 		return err_set(e, ERR_UNSUPPORTED,
-			"/config: mediaType '%.100s' is not that of a container image", type);
+			"/config: mediaType '%.100s' is not that of a container image",
+			d.media_type);
 	im->config = load_document(s, &im->config_digest, "image config", &found, e);
 	if (!im->config)
 		return -1;
-	if (found != size)
+	if (found != d.size)
 		return err_set(e, ERR_CORRUPT,
-			"/config: expected %" PRIu64 " bytes, found %" PRIu64, size, found);
+			"/config: expected %" PRIu64 " bytes, found %" PRIu64, d.size, found);
 	rootfs = json_object_of(im->config, "rootfs", e);
 	ids = rootfs ? json_array_of(rootfs, "diff_ids", e) : NULL;
 	if (!ids)

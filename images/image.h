@@ -3,6 +3,7 @@
 #ifndef IMAGES_IMAGE_H
 #define IMAGES_IMAGE_H
 
+#include "images/descriptor.h"
 #include "images/index.h"
 #include "images/layer.h"
 #include "images/store.h"
@@ -27,6 +28,26 @@ struct image {
 	bool has_index;
 	struct index_place index;
 };
+
+/* The image's index document into b (INDEX_BYTES_MAX): the one it travels with, or the one that was
+ * made here when it was pulled or loaded (ROOT/indexes/HEX, by manifest digest). NOT_FOUND when
+ * there is neither. */
+int image_index(struct image *im, struct store *s, struct buf *b, struct err *e) must_check;
+/* Keep an index that was made here. */
+int image_index_put(struct store *s, const struct digest *manifest, const void *p, size_t n,
+	struct err *e) must_check;
+int image_index_remove(struct store *s, const struct digest *manifest, struct err *e) must_check;
+/* Has it one of either kind? No reading, no checking. */
+bool image_is_indexed(const struct image *im, struct store *s);
+
+/* Which image of an index or manifest list (its document) is for a platform, "os/arch[/variant]" or
+ * NULL: this machine's. First match wins; entries of platform unknown/unknown are skipped.
+ * NOT_FOUND lists what there is. Source: image-spec image-index.md. */
+int image_choose(
+	const json_t *index, const char *platform, struct descriptor *d, struct err *e) must_check;
+/* Is a media type that of an index or manifest list? */
+bool image_type_is_index(const char *media_type);
+bool image_type_is_manifest(const char *media_type);
 
 /* Load and check: every digest, media types, counts (at most 512 layers, documents of 8 MiB), that
  * the manifest is no index (CVE-2021-41190), that diff_ids match layers in number. Layers are not

@@ -204,14 +204,10 @@ static struct tree *load_tree(struct store *s, struct image *im, struct err *e)
 	struct pool *p;
 	size_t n;
 
-	if (!im->has_index) {
-		err_set(e, ERR_UNSUPPORTED, "the image has no index: it was not built by svrun");
-		return NULL;
-	}
 	p = pool_open(s->fd, false, e);
 	if (!p)
 		return NULL;
-	if (index_read(s, &im->index, &b, e) == 0)
+	if (image_index(im, s, &b, e) == 0)
 		t = index_decode(b.data, b.len, &layers, &n, e);
 	if (t && find_blocks(t, p, e) < 0) {
 		tree_free(t);

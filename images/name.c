@@ -52,7 +52,7 @@ static bool is_tag(const char *t)
 	return true;
 }
 
-int store_name_parse(const char *ref, char out[256], struct err *e)
+int store_name_parse(const char *ref, char out[STORE_NAME], struct err *e)
 {
 	const char *p = component(ref);
 
@@ -63,7 +63,7 @@ int store_name_parse(const char *ref, char out[256], struct err *e)
 		return err_hint(
 			e, "NAME or NAME:TAG: lower-case letters, digits and . _ - between them");
 	}
-	snprintf(out, 256, "%s", ref);
+	snprintf(out, STORE_NAME, "%s", ref);
 	if (str_eq(p, ":latest"))
 		out[p - ref] = '\0';
 	return 0;
@@ -128,7 +128,7 @@ static bool is_prefix(const char *ref)
 static int by_any(
 	const struct store_name *v, size_t n, const char *ref, struct digest *d, struct err *e)
 {
-	char name[256];
+	char name[STORE_NAME];
 	bool malformed = store_name_parse(ref, name, is_prefix(ref) ? NULL : e) < 0;
 
 	for (size_t i = 0; !malformed && i < n; i++)

@@ -6,6 +6,9 @@
  * them. Space is reserved by extents, so several processes may add at the same time; an extent
  * whose owner died is taken back at the next pool_open() for writing.
  *
+ * Whoever has the pool open for writing keeps garbage collection away from ROOT until it closes it
+ * (a shared flock on ROOT/pool/users): so names are given to images before pool_close().
+ *
  * All functions but pool_open() and pool_close() are thread-safe. One process has the pool of one
  * store open once at a time (LMDB's rule), and not across fork().
  */
@@ -35,12 +38,34 @@ int pool_identity(int rootfd, uint8_t id[POOL_IDENTITY], struct err *e) must_che
 int pool_put(
 	struct pool *p, const void *data, uint32_t len, struct chunk *c, struct err *e) must_check;
 
+/* Add n chunks whose digests are known (c->digest, c->length): checks data against them (CORRUPT
+ * names the digest), and writes those that the pool lacks side by side, in few calls. Fills block.
+ */
+struct pool_item {
+	const void *data;
+	struct chunk *c;
+};
+int pool_put_known(struct pool *p, const struct pool_item *v, size_t n, struct err *e) must_check;
+
 /* Sync, then record all that was put since the last commit. */
 int pool_commit(struct pool *p, struct err *e) must_check;
+/* Record without waiting for the disk, so that a pulled image can be run at once. Until
+ * pool_settle() (any process) has synced, a mark says so; after a crash of the machine the marked
+ * chunks are hashed again by the next pool_open() for writing, and those that did not make it to
+ * the disk are forgotten, together with the metadata images. docs/pool-format.md, "Commit without
+ * sync". */
+int pool_commit_soon(struct pool *p, struct err *e) must_check;
+/* Sync what pool_commit_soon() left and take the marks away. Nothing to do: cheap. */
+int pool_settle(struct pool *p, struct err *e) must_check;
+/* Are there marks of an earlier boot, so that metadata images may refer to lost chunks? Reads one
+ * small file, not LMDB: 1, 0, -1. mount_open() asks before it trusts one. */
+int pool_doubtful(int rootfd, struct err *e) must_check;
 
 /* Fill c->block from c->digest; c->length must agree with the record (CORRUPT). 1 found, 0 not, -1.
  */
 int pool_find(struct pool *p, struct chunk *c, struct err *e) must_check;
+/* The same for many, in one transaction: fills block, or CHUNK_NO_BLOCK. */
+int pool_find_all(struct pool *p, struct chunk *const *v, size_t n, struct err *e) must_check;
 
 /* Read c->length bytes at c->block into out (no check of the digest). Short file: CORRUPT. */
 int pool_read(struct pool *p, const struct chunk *c, void *out, struct err *e) must_check;

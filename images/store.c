@@ -15,8 +15,8 @@
 
 static const char layout_text[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
 
-#define INDEX_TYPE "application/vnd.oci.image.index.v1+json"
 #define REF_NAME "org.opencontainers.image.ref.name"
+#define SOURCE "run.svrun.source"
 
 enum {
 	BLOB_PATH = sizeof("blobs/sha256/") + DIGEST_HEX,
@@ -348,8 +348,8 @@ static json_t *load_index(struct store *s, struct err *e)
 	json_t *doc;
 
 	if (fd < 0 && errno == ENOENT)
-		return json_pack("{s:i, s:s, s:[]}", "schemaVersion", 2, "mediaType", INDEX_TYPE,
-			"manifests");
+		return json_pack("{s:i, s:s, s:[]}", "schemaVersion", 2, "mediaType",
+			OCI_INDEX_TYPE, "manifests");
 	if (fd < 0)
 		return err_sys(e, "open %s/index.json", s->path), NULL;
 	if (file_read_fd(fd, "index.json", &b, e) < 0)
@@ -373,10 +373,14 @@ static int save_index(struct store *s, const json_t *doc, struct err *e)
 	return 0;
 }
 
+static const char *annotation(const json_t *descriptor, const char *key)
+{
+	return json_string_value(json_object_get(json_object_get(descriptor, "annotations"), key));
+}
+
 static const char *name_of(const json_t *descriptor)
 {
-	return json_string_value(
-		json_object_get(json_object_get(descriptor, "annotations"), REF_NAME));
+	return annotation(descriptor, REF_NAME);
 }
 
 static int parse_descriptor(const json_t *o, struct digest *d, uint64_t *size, struct err *e)
@@ -419,6 +423,7 @@ int store_names(struct store *s, struct store_name **v, size_t *n, struct err *e
 			return err_ctx(e, "%s/index.json: /manifests/%zu", s->path, i);
 		}
 		x->name = mem_strdup(name);
+		x->source = annotation(o, SOURCE) ? mem_strdup(annotation(o, SOURCE)) : NULL;
 		(*n)++;
 	}
 	if (*n)
@@ -428,9 +433,26 @@ int store_names(struct store *s, struct store_name **v, size_t *n, struct err *e
 
 void store_names_free(struct store_name *v, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		free(v[i].name);
+		free(v[i].source);
+	}
 	free(v);
+}
+
+char *store_source(struct store *s, const struct digest *manifest)
+{
+	struct store_name *v;
+	char *source = NULL;
+	size_t n;
+
+	if (store_names(s, &v, &n, NULL) < 0)
+		return NULL;
+	for (size_t i = 0; !source && i < n; i++)
+		if (v[i].source && digest_eq(&v[i].manifest, manifest))
+			source = steal_ptr(&v[i].source);
+	store_names_free(v, n);
+	return source;
 }
 
 int store_manifests(struct store *s, struct digest **v, size_t *n, struct err *e)
@@ -469,69 +491,110 @@ static bool drop_name(json_t *list, const char *name)
 	return found;
 }
 
-/* Does every blob that the manifest names exist? `image rm` may have deleted one since it was
- * written, because another image that shared it went. */
-static int check_complete(
-	struct store *s, const struct digest *manifest, uint64_t size, struct err *e)
+static int has_blob(struct store *s, const json_t *descriptor, bool optional, struct err *e)
 {
-	auto_buf struct buf b = {0};
-	auto_json json_t *m = NULL;
-	json_t *layers, *o;
 	struct digest d;
 	uint64_t n;
+
+	if (parse_descriptor(descriptor, &d, &n, e) < 0)
+		return -1;
+	return optional || store_has(s, &d) ? 0 : store_blob_open(s, &d, NULL, e);
+}
+
+/* Does every blob that the manifest names exist? `image rm` may have deleted one since it was
+ * written, because another image that shared it went. Layers that can be had elsewhere need not. */
+static int check_manifest(struct store *s, const json_t *m, bool has_source, struct err *e)
+{
+	const json_t *layers = json_array_of(m, "layers", e), *o;
 	size_t i;
 
-	if (store_blob_read(s, manifest, MANIFEST_MAX, &b, e) < 0)
-		return -1;
-	if (b.len != size)
-		return err_set(e, ERR_CORRUPT, "manifest: expected %" PRIu64 " bytes, found %zu",
-			size, b.len);
-	m = json_parse(b.data, b.len, e);
-	layers = m ? json_array_of(m, "layers", e) : NULL;
 	o = layers ? json_object_of(m, "config", e) : NULL;
-	if (!o || parse_descriptor(o, &d, &n, e) < 0)
-		return err_ctx(e, "manifest");
-	if (!store_has(s, &d))
-		return store_blob_open(s, &d, NULL, e);
-	json_array_foreach (layers, i, o) {
-		if (parse_descriptor(o, &d, &n, e) < 0)
+	if (!o || has_blob(s, o, false, e) < 0)
+		return o ? -1 : err_ctx(e, "manifest");
+	json_array_foreach (layers, i, o)
+		if (has_blob(s, o, has_source, e) < 0)
 			return err_ctx(e, "manifest: /layers/%zu", i);
+	return 0;
+}
+
+static json_t *load_manifest(struct store *s, const struct digest *d, uint64_t size, struct err *e)
+{
+	auto_buf struct buf b = {0};
+
+	if (store_blob_read(s, d, MANIFEST_MAX, &b, e) < 0)
+		return NULL;
+	if (b.len == size)
+		return json_parse(b.data, b.len, e);
+	err_set(e, ERR_CORRUPT, "manifest: expected %" PRIu64 " bytes, found %zu", size, b.len);
+	return NULL;
+}
+
+/* Of an index, the platforms whose manifests are here. *type: of the document. */
+static int check_complete(struct store *s, const struct digest *manifest, uint64_t size,
+	bool has_source, const char **type, struct err *e)
+{
+	auto_json json_t *m = load_manifest(s, manifest, size, e);
+	const json_t *nested = json_object_get(m, "manifests"), *o;
+	bool docker = str_starts(json_string_value(json_object_get(m, "mediaType")) ?: "",
+		"application/vnd.docker.");
+	size_t i;
+
+	if (!m)
+		return -1;
+	if (!nested) {
+		*type = docker ? DOCKER_MANIFEST_TYPE : OCI_MANIFEST_TYPE;
+		return check_manifest(s, m, has_source, e);
+	}
+	*type = docker ? DOCKER_LIST_TYPE : OCI_INDEX_TYPE;
+	json_array_foreach (nested, i, o) {
+		auto_json json_t *one = NULL;
+		struct digest d;
+		uint64_t n;
+
+		if (parse_descriptor(o, &d, &n, e) < 0)
+			return err_ctx(e, "index: /manifests/%zu", i);
 		if (!store_has(s, &d))
-			return store_blob_open(s, &d, NULL, e);
+			continue;
+		one = load_manifest(s, &d, n, e);
+		if (!one || check_manifest(s, one, has_source, e) < 0)
+			return err_ctx(e, "index: /manifests/%zu", i);
 	}
 	return 0;
 }
 
 int store_name_set(struct store *s, const char *name, const struct digest *manifest, uint64_t size,
-	struct err *e)
+	const char *source, struct err *e)
 {
-	char canonical[256], text[DIGEST_TEXT + 1];
+	char canonical[STORE_NAME], text[DIGEST_TEXT + 1];
+	const char *type;
 	auto_json json_t *doc = NULL;
 	auto_fd int lock = -1;
-	json_t *list;
+	json_t *list, *o;
 
 	if (store_name_parse(name, canonical, e) < 0)
 		return -1;
 	lock = store_lock(s, e);
 	if (lock < 0)
 		return -1;
-	if (check_complete(s, manifest, size, e) < 0)
+	if (check_complete(s, manifest, size, source, &type, e) < 0)
 		return err_ctx(e, "name %s", canonical);
 	doc = load_index(s, e);
 	if (!doc)
 		return -1;
 	list = json_object_get(doc, "manifests");
 	drop_name(list, canonical);
-	json_array_append_new(
-		list, json_pack("{s:s, s:s, s:I, s:{s:s}}", "mediaType", OCI_MANIFEST_TYPE,
-			      "digest", digest_text(manifest, text), "size", (json_int_t)size,
-			      "annotations", REF_NAME, canonical));
+	o = json_pack("{s:s, s:s, s:I, s:{s:s}}", "mediaType", type, "digest",
+		digest_text(manifest, text), "size", (json_int_t)size, "annotations", REF_NAME,
+		canonical);
+	if (source)
+		json_object_set_new(json_object_get(o, "annotations"), SOURCE, json_string(source));
+	json_array_append_new(list, o);
 	return save_index(s, doc, e);
 }
 
 int store_name_remove(struct store *s, const char *name, struct err *e)
 {
-	char canonical[256];
+	char canonical[STORE_NAME];
 	auto_json json_t *doc = NULL;
 	auto_fd int lock = -1;
 

@@ -4,6 +4,8 @@
  *   ROOT/oci-layout  index.json  blobs/sha256/HEX    manifests, configs, layers, names
  *   ROOT/pool/       data, db/                        chunks (pool.h)
  *   ROOT/cache/      sha256/HEX                       the builder's inputs, by digest
+ *   ROOT/indexes/    HEX                              indexes made here, by manifest digest
+ * (image.h) ROOT/layers/     HEX                              lists of adopted layers (entries.h)
  *   ROOT/erofs/      HEX.img                          metadata images, by manifest digest (mount.h)
  *   ROOT/mnt/        HEX/  HEX.lock                   one mount per image
  *   ROOT/instances/  ID/                              svrun run
@@ -27,6 +29,10 @@
 
 #define OCI_MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
 #define OCI_CONFIG_TYPE "application/vnd.oci.image.config.v1+json"
+#define OCI_INDEX_TYPE "application/vnd.oci.image.index.v1+json"
+#define DOCKER_MANIFEST_TYPE "application/vnd.docker.distribution.manifest.v2+json"
+#define DOCKER_LIST_TYPE "application/vnd.docker.distribution.manifest.list.v2+json"
+#define DOCKER_CONFIG_TYPE "application/vnd.docker.container.image.v1+json"
 
 struct store {
 	int fd; /* the root folder */
@@ -75,16 +81,23 @@ struct store_name {
 	char *name; /* "ocr", "ocr:1.2.0" */
 	struct digest manifest;
 	uint64_t size; /* of the manifest */
+	char *source;  /* "host[:port]/path" that the image's blobs can be had from; NULL: they are
+			  here */
 };
 /* Sorted by name. Free with store_names_free(). */
 int store_names(struct store *s, struct store_name **v, size_t *n, struct err *e) must_check;
 void store_names_free(struct store_name *v, size_t n);
 /* Digests of all manifests in index.json, named or not (other tools write such); to free(). */
 int store_manifests(struct store *s, struct digest **v, size_t *n, struct err *e) must_check;
-/* Point name at a manifest that is in blobs/ (replacing what it pointed at). NOT_FOUND when a blob
- * that the manifest names is missing: nothing incomplete gets a name. */
+/* Point name at a manifest (or image index) that is in blobs/, replacing what it pointed at.
+ * source: where layers that are not in blobs/ can be had (kept as annotation run.svrun.source);
+ * NULL: nowhere, and NOT_FOUND when a blob that the manifest names is missing: nothing incomplete
+ * gets a name. */
 int store_name_set(struct store *s, const char *name, const struct digest *manifest, uint64_t size,
-	struct err *e) must_check;
+	const char *source, struct err *e) must_check;
+/* A repository that a manifest's blobs can be had from, of any of its names; to free(). NULL: none.
+ */
+char *store_source(struct store *s, const struct digest *manifest);
 int store_name_remove(struct store *s, const char *name, struct err *e) must_check; /* NOT_FOUND */
 
 /* Find an image as people name it: "ocr", "ocr:latest", "ocr:1.2.0", "ocr@sha256:...",
@@ -94,9 +107,10 @@ int store_name_remove(struct store *s, const char *name, struct err *e) must_che
 int store_resolve(
 	struct store *s, const char *ref, struct digest *manifest, struct err *e) must_check;
 
-/* Canonical form of a name ("ocr:latest" -> "ocr") into out (256 bytes). USAGE when malformed.
+enum { STORE_NAME = 1024 };
+/* Canonical form of a name ("ocr:latest" -> "ocr") into out. USAGE when malformed.
  * Grammar: distribution-spec: path components [a-z0-9]+ with . _ __ or dashes between, tag
  * [A-Za-z0-9_][A-Za-z0-9._-]{0,127}. */
-int store_name_parse(const char *ref, char out[256], struct err *e) must_check;
+int store_name_parse(const char *ref, char out[STORE_NAME], struct err *e) must_check;
 
 #endif

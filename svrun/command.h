@@ -42,5 +42,28 @@ int cmd_image_verify(const struct command *self, int argc, char **argv, struct e
 /* svrun/build-cmds.c */
 int cmd_image_lock(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_build(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/login-cmds.c */
+int cmd_image_login(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_logout(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/pull-cmd.c */
+int cmd_image_pull(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/push-cmds.c */
+int cmd_image_push(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_convert(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/archive-cmds.c */
+int cmd_image_load(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_save(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/rootfs-cmds.c */
+int cmd_image_import(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_export(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/look-cmds.c */
+int cmd_image_mount(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_unmount(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_diff(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/store-cmds.c */
+int cmd_image_prune(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_gc(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_du(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_fsck(const struct command *self, int argc, char **argv, struct err *e);
 
 #endif

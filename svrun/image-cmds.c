@@ -349,7 +349,10 @@ int cmd_image_tag(const struct command *self, int argc, char **argv, struct err 
 	if (n < 0 || store_enter(&s, e) < 0)
 		return -1;
 	if (load_image(&im, &s, argv[n], e) == 0) {
-		rc = store_name_set(&s, argv[n + 1], &im.manifest_digest, im.manifest_size, e);
+		auto_free char *source = store_source(&s, &im.manifest_digest);
+
+		rc = store_name_set(
+			&s, argv[n + 1], &im.manifest_digest, im.manifest_size, source, e);
 		image_fini(&im);
 	}
 	store_close(&s);
@@ -360,7 +363,7 @@ int cmd_image_tag(const struct command *self, int argc, char **argv, struct err 
 static size_t choose_names(
 	struct store_name *v, size_t n, const char *ref, const struct digest *d, bool *chosen)
 {
-	char canonical[256];
+	char canonical[STORE_NAME];
 	size_t count = 0;
 
 	if (store_name_parse(ref, canonical, NULL) == 0)

@@ -79,7 +79,7 @@ static void init(struct fixture *f, struct built *b)
 	fixture_init(f);
 	sample_tree(f);
 	build(f, b);
-	need(store_name_set(&f->s, "sample", &b->manifest, b->size, &f->e));
+	need(store_name_set(&f->s, "sample", &b->manifest, b->size, NULL, &f->e));
 	pool_close(f->p); /* image_verify() opens it */
 	f->p = NULL;
 }
@@ -537,7 +537,7 @@ TEST(a_deleted_image_takes_only_what_no_other_one_uses)
 	build(f, &b); /* the other two layers are the same */
 	assert_false(digest_eq(&a.layers[0].digest, &b.layers[0].digest));
 	assert_true(digest_eq(&a.layers[1].digest, &b.layers[1].digest));
-	need(store_name_set(&f->s, "other", &b.manifest, b.size, &f->e));
+	need(store_name_set(&f->s, "other", &b.manifest, b.size, NULL, &f->e));
 	load(f, &im, &a.manifest);
 
 	claim = image_claim(&f->s, &a.manifest, &f->e);

@@ -75,7 +75,7 @@ static struct digest named(struct fixture *f, const char *name, const char *text
 	uint64_t size;
 	struct digest d = manifest(f, text, &size);
 
-	if (store_name_set(&f->s, name, &d, size, &f->e) < 0)
+	if (store_name_set(&f->s, name, &d, size, NULL, &f->e) < 0)
 		fail_msg("%s", f->e.text);
 	return d;
 }
@@ -446,16 +446,16 @@ TEST(nothing_incomplete_gets_a_name)
 
 	setup(&f);
 	d = digest_of("nothing", 7);
-	expect(&f, store_name_set(&f.s, "a", &d, 7, &f.e), ERR_NOT_FOUND, "blob sha256:");
+	expect(&f, store_name_set(&f.s, "a", &d, 7, NULL, &f.e), ERR_NOT_FOUND, "blob sha256:");
 	d = manifest(&f, "x", &size);
-	expect(&f, store_name_set(&f.s, "a", &d, size + 1, &f.e), ERR_CORRUPT,
+	expect(&f, store_name_set(&f.s, "a", &d, size + 1, NULL, &f.e), ERR_CORRUPT,
 		"manifest: expected");
 	assert_int_equal(store_blob_remove(&f.s, &layer, NULL), 0);
-	expect(&f, store_name_set(&f.s, "a", &d, size, &f.e), ERR_NOT_FOUND, "2d711642b726");
+	expect(&f, store_name_set(&f.s, "a", &d, size, NULL, &f.e), ERR_NOT_FOUND, "2d711642b726");
 	d = manifest(&f, "x", &size);
 	assert_int_equal(store_blob_remove(&f.s, &config, NULL), 0);
-	expect(&f, store_name_set(&f.s, "a", &d, size, &f.e), ERR_NOT_FOUND, "blob sha256:");
-	expect(&f, store_name_set(&f.s, "A", &d, size, &f.e), ERR_USAGE, "not an image name");
+	expect(&f, store_name_set(&f.s, "a", &d, size, NULL, &f.e), ERR_NOT_FOUND, "blob sha256:");
+	expect(&f, store_name_set(&f.s, "A", &d, size, NULL, &f.e), ERR_USAGE, "not an image name");
 	teardown(&f);
 }
 

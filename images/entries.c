@@ -1,4 +1,4 @@
-#include "builder/entries.h"
+#include "images/entries.h"
 
 void entries_fini(struct entries *l)
 {

@@ -1,0 +1,27 @@
+/* Commands on their way. */
+#include "svrun/command.h"
+
+#define TODO(name)                                                                                 \
+	int name(const struct command *self, int argc, char **argv, struct err *e)                 \
+	{                                                                                          \
+		(void)argc;                                                                        \
+		(void)argv;                                                                        \
+		return err_set(e, ERR_UNSUPPORTED, "%s is not built yet", self->full);             \
+	}
+
+TODO(cmd_image_login)
+TODO(cmd_image_logout)
+TODO(cmd_image_pull)
+TODO(cmd_image_push)
+TODO(cmd_image_convert)
+TODO(cmd_image_load)
+TODO(cmd_image_save)
+TODO(cmd_image_import)
+TODO(cmd_image_export)
+TODO(cmd_image_mount)
+TODO(cmd_image_unmount)
+TODO(cmd_image_diff)
+TODO(cmd_image_prune)
+TODO(cmd_image_gc)
+TODO(cmd_image_du)
+TODO(cmd_image_fsck)
