@@ -324,7 +324,7 @@ TEST(names_are_parsed_by_the_grammar_of_the_distribution_spec)
 		{"a@b", NULL},
 		{"\xc3\xa4", NULL},
 	};
-	char out[256], tag[300];
+	char out[STORE_NAME], tag[300];
 	struct err e;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -344,7 +344,7 @@ TEST(names_are_parsed_by_the_grammar_of_the_distribution_spec)
 	memcpy(tag + 2 + 128, "t", 2);
 	assert_int_equal(store_name_parse(tag, out, NULL), -1);
 	memset(tag, 'n', sizeof(tag));
-	tag[256] = '\0';
+	tag[STORE_NAME] = '\0';
 	assert_int_equal(store_name_parse(tag, out, NULL), -1);
 	tag[255] = '\0';
 	assert_int_equal(store_name_parse(tag, out, NULL), 0);
