@@ -344,7 +344,7 @@ TEST(names_are_parsed_by_the_grammar_of_the_distribution_spec)
 	memcpy(tag + 2 + 128, "t", 2);
 	assert_int_equal(store_name_parse(tag, out, NULL), -1);
 	memset(tag, 'n', sizeof(tag));
-	tag[STORE_NAME] = '\0';
+	tag[256] = '\0';
 	assert_int_equal(store_name_parse(tag, out, NULL), -1);
 	tag[255] = '\0';
 	assert_int_equal(store_name_parse(tag, out, NULL), 0);
