@@ -129,21 +129,51 @@ int encoder_frame(
 
 /* ---- decoding ---- */
 
-static int decode_zstd(const void *stored, size_t n, void *out, uint32_t length, struct err *e)
+struct decoder {
+	enum codec codec;
+	ZSTD_DCtx *zstd;
+	struct inflate_state *gzip;
+};
+
+struct decoder *decoder_new(enum codec c)
+{
+	struct decoder *x = mem_alloc(sizeof(*x));
+
+	x->codec = c;
+	if (c == CODEC_ZSTD) {
+		x->zstd = ZSTD_createDCtx();
+		assert(x->zstd);
+	}
+	if (c == CODEC_GZIP)
+		x->gzip = mem_alloc(sizeof(*x->gzip));
+	return x;
+}
+
+void decoder_free(struct decoder *x)
+{
+	if (!x)
+		return;
+	ZSTD_freeDCtx(x->zstd);
+	free(x->gzip);
+	free(x);
+}
+
+static int decode_zstd(
+	ZSTD_DCtx *c, const void *stored, size_t n, void *out, uint32_t length, struct err *e)
 {
 	size_t rc = ZSTD_findFrameCompressedSize(stored, n);
 
 	if (ZSTD_isError(rc) || rc != n || ZSTD_getFrameContentSize(stored, n) != length)
 		return err_set(e, ERR_CORRUPT, "not one zstd frame of %u bytes", length);
-	rc = ZSTD_decompress(out, length, stored, n);
+	rc = ZSTD_decompressDCtx(c, out, length, stored, n);
 	if (ZSTD_isError(rc))
 		return err_set(e, ERR_CORRUPT, "zstd: %s", ZSTD_getErrorName(rc));
 	return rc == length ? 0 : err_set(e, ERR_CORRUPT, "zstd: %zu bytes, not %u", rc, length);
 }
 
-static int decode_gzip(const void *stored, size_t n, void *out, uint32_t length, struct err *e)
+static int decode_gzip(struct inflate_state *z, const void *stored, size_t n, void *out,
+	uint32_t length, struct err *e)
 {
-	auto_free struct inflate_state *z = mem_alloc(sizeof(*z));
 	int rc;
 
 	isal_inflate_init(z);
@@ -159,17 +189,27 @@ static int decode_gzip(const void *stored, size_t n, void *out, uint32_t length,
 	return 0;
 }
 
-int codec_decode(
-	enum codec c, const void *stored, size_t n, void *out, uint32_t length, struct err *e)
+int decoder_frame(
+	struct decoder *x, const void *stored, size_t n, void *out, uint32_t length, struct err *e)
 {
 	if (n == 0 || n > UINT32_MAX)
 		return err_set(e, ERR_CORRUPT, "a frame of %zu bytes", n);
-	if (c == CODEC_ZSTD)
-		return decode_zstd(stored, n, out, length, e);
-	if (c == CODEC_GZIP)
-		return decode_gzip(stored, n, out, length, e);
+	if (x->codec == CODEC_ZSTD)
+		return decode_zstd(x->zstd, stored, n, out, length, e);
+	if (x->codec == CODEC_GZIP)
+		return decode_gzip(x->gzip, stored, n, out, length, e);
 	if (n != length)
 		return err_set(e, ERR_CORRUPT, "%zu bytes, not %u", n, length);
 	memcpy(out, stored, n);
 	return 0;
+}
+
+int codec_decode(
+	enum codec c, const void *stored, size_t n, void *out, uint32_t length, struct err *e)
+{
+	struct decoder *x = decoder_new(c);
+	int rc = decoder_frame(x, stored, n, out, length, e);
+
+	decoder_free(x);
+	return rc;
 }
