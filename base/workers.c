@@ -105,7 +105,7 @@ struct pipe_state {
 	const struct workers_pipe *p;
 	pthread_mutex_t lock;
 	pthread_cond_t made, taken;
-	size_t next_make, next_take;
+	size_t n, next_make, next_take;
 	bool *ready; /* by slot */
 	bool failed;
 	struct err first;
@@ -121,10 +121,10 @@ static void *make_thread(void *arg)
 		size_t i;
 		int rc;
 
-		while (!s->failed && s->next_make < s->p->n &&
+		while (!s->failed && s->next_make < s->n &&
 			s->next_make >= s->next_take + s->p->slots)
 			pthread_cond_wait(&s->taken, &s->lock);
-		if (s->failed || s->next_make >= s->p->n)
+		if (s->failed || s->next_make >= s->n)
 			break;
 		i = s->next_make++;
 		pthread_mutex_unlock(&s->lock);
@@ -133,6 +133,10 @@ static void *make_thread(void *arg)
 		if (rc < 0 && !s->failed) {
 			s->failed = true;
 			s->first = e;
+			pthread_cond_broadcast(&s->taken);
+		}
+		if (rc > 0 && i < s->n) { /* those that wait for room need it no more */
+			s->n = i;
 			pthread_cond_broadcast(&s->taken);
 		}
 		s->ready[i % s->p->slots] = true;
@@ -147,13 +151,13 @@ static void take_all(struct pipe_state *s)
 	struct err e = {0};
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->failed && s->next_take < s->p->n) {
+	while (!s->failed && s->next_take < s->n) {
 		size_t i = s->next_take, slot = i % s->p->slots;
 		int rc;
 
 		while (!s->failed && !s->ready[slot])
 			pthread_cond_wait(&s->made, &s->lock);
-		if (s->failed)
+		if (s->failed || i >= s->n)
 			break;
 		pthread_mutex_unlock(&s->lock);
 		rc = s->p->take(s->p->ctx, i, slot, &e);
@@ -171,7 +175,7 @@ static void take_all(struct pipe_state *s)
 
 int workers_ordered(const struct workers_pipe *p, struct err *e)
 {
-	struct pipe_state s = {.p = p, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct pipe_state s = {.p = p, .n = p->n, .lock = PTHREAD_MUTEX_INITIALIZER};
 	size_t threads = p->threads ? p->threads : workers_cores(), started;
 
 	assert(p->slots > 0);

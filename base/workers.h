@@ -16,7 +16,8 @@ int workers_each(size_t n, size_t threads, int (*fn)(void *ctx, size_t i, struct
 
 /* A pipeline: make(ctx, i, slot) runs on `threads` threads in any order, take(ctx, i, slot) on the
  * calling thread in the order of i. At most `slots` items are between the two, which bounds memory:
- * slot < slots names the caller's buffer for item i. */
+ * slot < slots names the caller's buffer for item i. make() returns 1 when there is no item i, and
+ * so none after it: n is only a bound then. */
 struct workers_pipe {
 	size_t n, threads, slots;
 	int (*make)(void *ctx, size_t i, size_t slot, struct err *e);
