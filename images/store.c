@@ -183,6 +183,25 @@ int store_lock(struct store *s, struct err *e)
 	return steal_fd(&fd);
 }
 
+int store_work_lock(struct store *s, const struct digest *d, struct err *e)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	auto_fd int fd = sys_openat(s->fd, "work", O_RDWR | O_CREAT, 0600);
+	int rc;
+
+	/* a byte of a file that has none: nothing to clean up, whatever ends us */
+	for (int i = 0; i < 7; i++)
+		l.l_start = l.l_start << 8 | d->b[i];
+	do
+		rc = fd < 0 ? -1 : fcntl(fd, F_OFD_SETLKW, &l);
+	while (rc < 0 && fd >= 0 && errno == EINTR);
+	if (rc < 0) {
+		err_sys(e, "lock %s/work", s->path);
+		return sys_hint_space(e, s->fd, 0);
+	}
+	return steal_fd(&fd);
+}
+
 /* ---- blobs ---- */
 
 bool store_has(struct store *s, const struct digest *d)

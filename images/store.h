@@ -4,11 +4,12 @@
  *   ROOT/oci-layout  index.json  blobs/sha256/HEX    manifests, configs, layers, names
  *   ROOT/pool/       data, db/                        chunks (pool.h)
  *   ROOT/cache/      sha256/HEX                       the builder's inputs, by digest
- *   ROOT/indexes/    HEX                              indexes made here, by manifest digest
- * (image.h) ROOT/layers/     HEX                              lists of adopted layers (entries.h)
+ *   ROOT/indexes/    HEX                              indexes made here (image.h)
+ *   ROOT/layers/     HEX                              lists of adopted layers (adopt.h)
  *   ROOT/erofs/      HEX.img                          metadata images, by manifest digest (mount.h)
  *   ROOT/mnt/        HEX/  HEX.lock                   one mount per image
  *   ROOT/instances/  ID/                              svrun run
+ *   ROOT/work                                         locks on its bytes: store_work_lock()
  *   ROOT/lock                                         flock while index.json changes or blobs go
  *
  * ROOT is mode 0700: setuid files of images must not be reachable by other users of the host.
@@ -46,6 +47,11 @@ void store_close(struct store *s);
 /* Hold ROOT/lock: nobody else changes names or deletes blobs until the fd is closed. Not recursive:
  * store_name_set() and store_name_remove() take it themselves. */
 int store_lock(struct store *s, struct err *e) must_check;
+
+/* Wait until no other process or thread works on what has this digest (a pull of an image, of a
+ * layer), and keep the others waiting until the returned fd is closed. Who waited looks again at
+ * what there is. */
+int store_work_lock(struct store *s, const struct digest *d, struct err *e) must_check;
 
 /* ---- blobs ---- */
 bool store_has(struct store *s, const struct digest *d);

@@ -11,7 +11,6 @@
 
 TODO(cmd_image_login)
 TODO(cmd_image_logout)
-TODO(cmd_image_pull)
 TODO(cmd_image_push)
 TODO(cmd_image_convert)
 TODO(cmd_image_load)
