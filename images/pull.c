@@ -5,6 +5,7 @@
 
 #include "base/progress.h"
 #include "base/str.h"
+#include "base/sys.h"
 #include "base/workers.h"
 #include "images/adopt.h"
 #include "images/mount-image.h"
