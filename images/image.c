@@ -327,3 +327,16 @@ int image_delete(struct store *s, const struct digest *manifest, struct err *e)
 	}
 	return mount_image_remove(s, manifest, e);
 }
+
+int image_drop_blobs(struct store *s, const struct digest *v, size_t n, struct err *e)
+{
+	auto_fd int lock = store_lock(s, e);
+	auto_json json_t *used = lock < 0 ? NULL : used_blobs(s, e);
+
+	if (!used)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (!has(used, &v[i]) && store_blob_remove(s, &v[i], e) < 0)
+			return -1;
+	return 0;
+}

@@ -95,4 +95,8 @@ int image_claim(struct store *s, const struct digest *manifest, struct err *e) m
  * it cannot be told which blobs it needs: its name is in the text), SYSTEM. */
 int image_delete(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
+/* Delete those of n blobs that no manifest in index.json uses: what was brought here and then not
+ * wanted. Errors: as of image_delete(). */
+int image_drop_blobs(struct store *s, const struct digest *v, size_t n, struct err *e) must_check;
+
 #endif
