@@ -32,6 +32,12 @@ bool reference_has_host(const char *text);
  * which part is malformed, and how. */
 int reference_parse(struct reference *r, const char *text, struct err *e) must_check;
 
+/* The same, and the host may be missing (host is "" then): names of images in the store. */
+int reference_parse_name(struct reference *r, const char *text, struct err *e) must_check;
+/* Only a host, as `svrun image login` takes it: "registry.example:5000", in lower case, without the
+ * "https://" and final slash that people copy along. USAGE when malformed. */
+int reference_host(const char *text, char out[REFERENCE_HOST], struct err *e) must_check;
+
 /* The canonical form: tag latest is left out; with a digest both are shown if both were given. */
 char *reference_text(const struct reference *r, char out[REFERENCE_TEXT]);
 /* What to ask the registry for: the digest's text if there is one, else the tag. */
