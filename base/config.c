@@ -1,5 +1,6 @@
 #include "base/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,16 +8,67 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/str.h"
 
 enum { CONFIG_MAX = 1 << 20 };
 
-static int check_mirrors(json_t *mirrors, struct err *e)
+/* ---- the values of keys ---- */
+
+static int wrong(struct err *e, const char *where, const char *expected)
+{
+	return err_set(e, ERR_USAGE, "%s: expected %s", where, expected);
+}
+
+/* A string that is not empty and has no NUL and nothing that is not printable: it ends up in
+ * addresses, paths and messages. */
+static const char *text_of(const json_t *v)
+{
+	const char *s = json_string_value(v);
+
+	if (!s || !*s || strlen(s) != json_string_length(v))
+		return NULL;
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return NULL;
+	return s;
+}
+
+static int unknown_key(const char *where, const char *key, const char *const *keys, struct err *e)
+{
+	const char *near = str_nearest(key, keys);
+
+	return err_set(e, ERR_USAGE, "%s%sunknown key '%.100s'%s%s%s", where, *where ? ": " : "",
+		key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static bool listed(const char *key, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (str_eq(key, *keys))
+			return true;
+	return false;
+}
+
+static int check_keys(const char *where, json_t *o, const char *const *keys, struct err *e)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach (o, key, v)
+		if (!listed(key, keys))
+			return unknown_key(where, key, keys, e);
+	return 0;
+}
+
+/* ---- mirrors of packages and models ---- */
+
+static int take_mirrors(struct config *c, json_t *mirrors, struct err *e)
 {
 	const char *name;
 	json_t *v;
 
+	if (!json_is_object(mirrors))
+		return wrong(e, "mirrors", "an object");
 	json_object_foreach (mirrors, name, v) {
 		const char *url = json_string_value(v);
 		size_t n = url ? strlen(url) : 0;
@@ -30,41 +82,171 @@ static int check_mirrors(json_t *mirrors, struct err *e)
 			n--;
 		json_string_setn(v, url, n);
 	}
+	json_object_update(c->mirrors, mirrors);
+	return 0;
+}
+
+/* ---- registries ---- */
+
+/* "host[:port]", with "/prefix" when that is allowed. The whole grammar is images/reference.h's;
+ * here it is about what people write by mistake. */
+static int check_host(const char *where, const char *s, bool prefix, struct err *e)
+{
+	if (strstr(s, "://")) {
+		err_set(e, ERR_USAGE, "%s: '%.200s': expected a host without a scheme", where, s);
+		return err_hint(e, "plain-http of the host's own entry chooses http://");
+	}
+	if (s[strcspn(s, " @?#\\")] || *s == '/' || *s == ':' || str_ends(s, "/") ||
+		(!prefix && strchr(s, '/')))
+		return err_set(e, ERR_USAGE, "%s: '%.200s': expected HOST[:PORT]%s", where, s,
+			prefix ? "[/PREFIX]" : "");
+	return 0;
+}
+
+static int check_hosts(const char *where, const json_t *list, struct err *e)
+{
+	const json_t *v;
+	size_t i;
+
+	if (!json_is_array(list))
+		return wrong(e, where, "a list of HOST[:PORT][/PREFIX]");
+	json_array_foreach (list, i, v) {
+		if (!text_of(v))
+			return wrong(e, where, "a list of HOST[:PORT][/PREFIX]");
+		if (check_host(where, text_of(v), true, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int check_registry(const char *where, json_t *o, struct err *e)
+{
+	static const char *const keys[] = {
+		"mirrors", "plain-http", "insecure", "ca", "cert", "key", NULL};
+	static const char *const files[] = {"ca", "cert", "key"};
+	const json_t *mirrors = json_object_get(o, "mirrors");
+	bool flag;
+
+	if (!json_is_object(o))
+		return wrong(e, where, "an object");
+	if (check_keys(where, o, keys, e) < 0)
+		return -1;
+	if ((mirrors && check_hosts("mirrors", mirrors, e) < 0) ||
+		json_bool_opt(o, "plain-http", false, &flag, e) < 0 ||
+		json_bool_opt(o, "insecure", false, &flag, e) < 0)
+		return err_ctx(e, "%s", where);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const json_t *v = json_object_get(o, files[i]);
+
+		if (v && (!text_of(v) || text_of(v)[0] != '/'))
+			return err_set(e, ERR_USAGE, "%s: key '%s': expected an absolute path",
+				where, files[i]);
+	}
+	if (!json_object_get(o, "cert") != !json_object_get(o, "key"))
+		return err_set(e, ERR_USAGE, "%s: 'cert' and 'key' belong together", where);
+	return 0;
+}
+
+static int take_registries(struct config *c, json_t *registries, struct err *e)
+{
+	const char *host;
+	json_t *v;
+
+	if (!json_is_object(registries))
+		return wrong(e, "registries", "an object");
+	json_object_foreach (registries, host, v) {
+		auto_free char *lower = mem_strdup(host);
+		auto_free char *where = mem_printf("registries: '%.300s'", host);
+
+		for (char *p = lower; *p; p++)
+			*p = (char)tolower((unsigned char)*p);
+		if (check_host("registries", *host ? host : "/", false, e) < 0 ||
+			check_registry(where, v, e) < 0)
+			return -1;
+		json_object_set(c->registries, lower, v);
+	}
+	return 0;
+}
+
+/* ---- short names ---- */
+
+static int take_short_names(struct config *c, json_t *o, struct err *e)
+{
+	static const char *const keys[] = {"aliases", "search", NULL};
+	json_t *aliases = json_object_get(o, "aliases"), *list = json_object_get(o, "search"), *v;
+	const char *name;
+
+	if (!json_is_object(o))
+		return wrong(e, "short-names", "an object");
+	if (check_keys("short-names", o, keys, e) < 0)
+		return -1;
+	if (aliases && !json_is_object(aliases))
+		return wrong(e, "short-names: aliases", "an object");
+	json_object_foreach (aliases, name, v)
+		if (!text_of(v) || !strchr(text_of(v), '/'))
+			return err_set(e, ERR_USAGE,
+				"short-names: aliases: '%.100s': expected HOST[:PORT]/NAME", name);
+	if (list && check_hosts("short-names: search", list, e) < 0)
+		return -1;
+	json_object_update(c->short_names, o);
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static int take_root(struct config *c, json_t *v, struct err *e)
+{
+	if (!text_of(v))
+		return wrong(e, "root", "a path");
+	free(c->root);
+	c->root = mem_strdup(text_of(v));
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	int (*take)(struct config *c, json_t *v, struct err *e);
+} readers[] = {
+	{"root", take_root},
+	{"mirrors", take_mirrors},
+	{"registries", take_registries},
+	{"short-names", take_short_names},
+};
+
+enum { READERS = sizeof(readers) / sizeof(readers[0]) };
+
+static int take(struct config *c, json_t *root, struct err *e)
+{
+	const char *keys[READERS + 1] = {NULL}, *key;
+	json_t *v;
+
+	if (!json_is_object(root))
+		return err_set(e, ERR_USAGE, "expected an object");
+	for (size_t i = 0; i < READERS; i++)
+		keys[i] = readers[i].key;
+	if (check_keys("", root, keys, e) < 0)
+		return -1;
+	json_object_foreach (root, key, v)
+		for (size_t i = 0; i < READERS; i++)
+			if (str_eq(key, keys[i]) && readers[i].take(c, v, e) < 0)
+				return -1;
 	return 0;
 }
 
 static int read_file(struct config *c, struct err *e)
 {
-	static const char *const keys[] = {"root", "mirrors", NULL};
 	struct json_doc d;
-	const char *key, *root;
-	json_t *v;
+	int rc;
 
 	if (json_doc_load(&d, AT_FDCWD, c->path, CONFIG_MAX, e) < 0)
 		return -1;
-	json_object_foreach (d.root, key, v) {
-		const char *near = str_nearest(key, keys);
-
-		if (str_eq(key, "root") || str_eq(key, "mirrors"))
-			continue;
-		err_set(e, ERR_USAGE, "%s: unknown key '%s'%s%s%s", c->path, key,
-			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-		json_doc_fini(&d);
-		return -1;
-	}
-	v = json_object_get(d.root, "mirrors");
-	if (!json_is_object(d.root) || (v && !json_is_object(v)) ||
-		json_str_opt(d.root, "root", &root, e) < 0) {
-		json_doc_fini(&d);
-		return err_set(
-			e, ERR_USAGE, "%s: expected an object with 'root' and 'mirrors'", c->path);
-	}
-	if (v)
-		json_object_update(c->mirrors, v);
-	if (root)
-		c->root = mem_strdup(root);
+	rc = take(c, d.root, e);
 	json_doc_fini(&d);
-	return check_mirrors(c->mirrors, e) < 0 ? err_ctx(e, "%s", c->path) : 0;
+	if (rc == 0)
+		return 0;
+	if (e)
+		e->kind = ERR_USAGE;
+	return err_ctx(e, "%s", c->path);
 }
 
 static char *default_root(void)
@@ -80,10 +262,15 @@ static char *default_root(void)
 
 int config_load(struct config *c, struct err *e)
 {
+	static const char *const certs[] = {
+		"/etc/svrun/certs.d", "/etc/containers/certs.d", "/etc/docker/certs.d", NULL};
 	const char *path = getenv("SVRUN_CONFIG"), *root = getenv("SVRUN_ROOT");
 
 	*c = (struct config){.path = mem_strdup(path ? path : "/etc/svrun/config.json"),
-		.mirrors = json_object()};
+		.mirrors = json_object(),
+		.registries = json_object(),
+		.short_names = json_object(),
+		.certs = certs};
 	if ((path || access(c->path, F_OK) == 0) && read_file(c, e) < 0) {
 		config_fini(c);
 		return -1;
@@ -114,6 +301,8 @@ void config_fini(struct config *c)
 	free(c->path);
 	free(c->root);
 	json_decref(c->mirrors);
+	json_decref(c->registries);
+	json_decref(c->short_names);
 	*c = (struct config){0};
 }
 
