@@ -191,3 +191,14 @@ int file_publish(int dirfd, int fd, const char *tmp, const char *path, struct er
 	}
 	return rc < 0 ? err_sys(e, "publish %s", path) : 0;
 }
+
+int file_replace(int dirfd, int fd, const char *tmp, const char *path, struct err *e)
+{
+	if (sys_fdatasync(fd) < 0) {
+		err_sys(e, "sync %s", path);
+		return sys_hint_space(e, fd, 0);
+	}
+	if (tmp[0] ? sys_renameat(dirfd, tmp, dirfd, path) < 0 : replace(fd, dirfd, "", path) < 0)
+		return err_sys(e, "write %s", path);
+	return 0;
+}

@@ -26,5 +26,7 @@ int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode
 int file_tmp(int dirfd, char tmp[64], mode_t mode, struct err *e) must_check;
 /* fdatasync and give it its name; an existing file of that name is left (content addressed). */
 int file_publish(int dirfd, int fd, const char *tmp, const char *path, struct err *e) must_check;
+/* The same, and an existing file of that name is replaced. path has no folder part. */
+int file_replace(int dirfd, int fd, const char *tmp, const char *path, struct err *e) must_check;
 
 #endif
