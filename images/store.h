@@ -106,17 +106,22 @@ int store_name_set(struct store *s, const char *name, const struct digest *manif
 char *store_source(struct store *s, const struct digest *manifest);
 int store_name_remove(struct store *s, const char *name, struct err *e) must_check; /* NOT_FOUND */
 
-/* Find an image as people name it: "ocr", "ocr:latest", "ocr:1.2.0", "ocr@sha256:...",
- * "sha256:...", or 6 or more hex digits that begin exactly one named manifest's digest. NOT_FOUND
- * has a "did you mean" or lists what there is in the hint; USAGE for a malformed or ambiguous one.
- */
+/* Find an image as people name it: "ocr", "ocr:latest", "ocr:1.2.0", "registry.example/team/ocr:1",
+ * "sha256:...", "ocr@sha256:...", 6 or more hex digits that begin exactly one named manifest's
+ * digest, or the last parts of exactly one image's name ("ocr:1" for registry.example/team/ocr:1).
+ * Of an image index, the image for this machine. NOT_FOUND has a "did you mean" or lists what there
+ * is in the hint; USAGE for a malformed or ambiguous one; CORRUPT for a damaged index. */
 int store_resolve(
 	struct store *s, const char *ref, struct digest *manifest, struct err *e) must_check;
 
+/* Which of the n names v (store_names()) ref means: that one, or the only one that ends in it. 1:
+ * *at is its place, 0: none, -1: USAGE. */
+int store_name_find(const struct store_name *v, size_t n, const char *ref, size_t *at,
+	struct err *e) must_check;
+
 enum { STORE_NAME = 1024 };
-/* Canonical form of a name ("ocr:latest" -> "ocr") into out. USAGE when malformed.
- * Grammar: distribution-spec: path components [a-z0-9]+ with . _ __ or dashes between, tag
- * [A-Za-z0-9_][A-Za-z0-9._-]{0,127}. */
+/* Canonical form of a name ("ocr:latest" -> "ocr") into out: a reference (reference.h), whose host
+ * may be missing. USAGE when malformed. */
 int store_name_parse(const char *ref, char out[STORE_NAME], struct err *e) must_check;
 
 #endif

@@ -291,6 +291,8 @@ TEST(a_blob_that_was_not_finished_leaves_nothing)
 
 /* ---- names ---- */
 
+#define DIGEST "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 TEST(names_are_parsed_by_the_grammar_of_the_distribution_spec)
 {
 	static const struct {
@@ -322,6 +324,13 @@ TEST(names_are_parsed_by_the_grammar_of_the_distribution_spec)
 		{"a b", NULL},
 		{"a\n", NULL},
 		{"a@b", NULL},
+		{"127.0.0.1:5000/team/app:1.0", "127.0.0.1:5000/team/app:1.0"},
+		{"Registry.Example/app:latest", "registry.example/app"},
+		{"registry.example/App", NULL},
+		{"registry.example:0/app", NULL},
+		{"registry.example/app@" DIGEST, "registry.example/app@" DIGEST},
+		{"app:1@" DIGEST, "app:1@" DIGEST},
+		{"app@sha256:12", NULL},
 		{"\xc3\xa4", NULL},
 	};
 	char out[STORE_NAME], tag[300];
@@ -418,6 +427,131 @@ TEST(what_is_not_found_is_explained)
 	expect(&f, store_resolve(&f.s, "sha256:abc", &d, &f.e), ERR_USAGE, "sha256:");
 	expect(&f, store_resolve(&f.s, "Not A Name", &d, &f.e), ERR_USAGE, "not an image name");
 	expect(&f, store_name_remove(&f.s, "nosuch", &f.e), ERR_NOT_FOUND, "no image 'nosuch'");
+	teardown(&f);
+}
+
+TEST(the_last_parts_of_a_name_find_the_only_image_that_has_them)
+{
+	static const struct {
+		const char *ref;
+		const char *text; /* of the image; NULL: an error */
+		enum err_kind kind;
+		const char *say, *hint;
+	} cases[] = {
+		{"registry.example/team/app:1.0", "one", 0, "", ""},
+		{"team/app:1.0", "one", 0, "", ""},
+		{"app:1.0", "one", 0, "", ""},
+		{"app", "latest", 0, "", ""},
+		{"app:latest", "latest", 0, "", ""},
+		{"both", "both", 0, "", ""},
+		{"exact", "short", 0, "", ""},
+		{"pp:1.0", NULL, ERR_NOT_FOUND, "no image", ""},
+		{"am/app:1.0", NULL, ERR_NOT_FOUND, "no image", ""},
+		{"two", NULL, ERR_USAGE, "'two' may mean 2 images",
+			"write one of: a.example/x/two, b.example/two"},
+		{"b.example/two", "two", 0, "", ""},
+		{"example/two", NULL, ERR_NOT_FOUND, "no image", ""},
+		{"other.example/app:1.0", NULL, ERR_NOT_FOUND, "no image", ""},
+		{"abcdef", "hex", 0, "", ""},
+	};
+	struct fixture f;
+
+	setup(&f);
+	named(&f, "registry.example/team/app:1.0", "one");
+	named(&f, "registry.example/team/app", "latest");
+	named(&f, "a.example/x/two", "another");
+	named(&f, "b.example/two", "two");
+	named(&f, "a.example/both", "both");
+	named(&f, "b.example/both", "both");
+	named(&f, "registry.example/exact", "long");
+	named(&f, "exact", "short");
+	named(&f, "registry.example/abcdef", "hex");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct digest d, want;
+		uint64_t size;
+
+		f.e = (struct err){0};
+		if (!cases[i].text) {
+			expect(&f, store_resolve(&f.s, cases[i].ref, &d, &f.e), cases[i].kind,
+				cases[i].say);
+			if (!strstr(f.e.hint, cases[i].hint))
+				fail_msg("%s: %s", cases[i].ref, f.e.hint);
+			continue;
+		}
+		if (store_resolve(&f.s, cases[i].ref, &d, &f.e) < 0)
+			fail_msg("%s: %s", cases[i].ref, f.e.text);
+		want = manifest(&f, cases[i].text, &size);
+		if (!digest_eq(&d, &want))
+			fail_msg("%s", cases[i].ref);
+	}
+	teardown(&f);
+}
+
+TEST(a_name_with_a_digest_is_found_by_name_and_by_digest)
+{
+	struct fixture f;
+	struct digest d, found;
+	char text[DIGEST_TEXT + 1];
+	auto_free char *ref = NULL, *other = NULL;
+
+	setup(&f);
+	d = named(&f, "registry.example/app@" DIGEST, "x"); /* an index of that digest went */
+	assert_int_equal(store_resolve(&f.s, "registry.example/app@" DIGEST, &found, NULL), 0);
+	assert_true(digest_eq(&found, &d));
+	ref = mem_printf("nobody.example/any:1@%s", digest_text(&d, text));
+	assert_int_equal(store_resolve(&f.s, ref, &found, NULL), 0);
+	assert_true(digest_eq(&found, &d));
+	expect(&f, store_resolve(&f.s, "other@" DIGEST, &found, &f.e), ERR_NOT_FOUND, "no image");
+	expect(&f, store_resolve(&f.s, "other@sha256:1", &found, &f.e), ERR_USAGE, "digest");
+	teardown(&f);
+}
+
+/* An index of images, of which only one is in the store. */
+static struct digest index_of(
+	struct fixture *f, const struct digest *v, const char *const *arch, size_t n)
+{
+	auto_buf struct buf b = BUF_INIT(1 << 16);
+	char text[DIGEST_TEXT + 1];
+
+	buf_printf(&b, "{\"schemaVersion\":2,\"mediaType\":\"%s\",\"manifests\":[", OCI_INDEX_TYPE);
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&b,
+			"%s{\"mediaType\":\"%s\",\"digest\":\"%s\",\"size\":7,\"platform\":"
+			"{\"os\":\"linux\",\"architecture\":\"%s\"}}",
+			i ? "," : "", OCI_MANIFEST_TYPE, digest_text(&v[i], text), arch[i]);
+	buf_printf(&b, "]}");
+	return blob(f, b.data);
+}
+
+TEST(of_an_index_the_image_for_this_machine_is_meant)
+{
+	static const char *const here[] = {"s390x", "amd64", "arm64"}, *const elsewhere[] = {
+									       "s390x", "mips",
+									       "riscv64"};
+	struct fixture f;
+	struct digest v[3], d, found;
+	char text[DIGEST_TEXT + 1];
+	uint64_t size;
+
+	setup(&f);
+	v[0] = digest_of("elsewhere", 9);
+	v[1] = v[2] = manifest(&f, "x", &size);
+	d = index_of(&f, v, here, 3);
+	if (store_resolve(&f.s, digest_text(&d, text), &found, &f.e) < 0)
+		fail_msg("%s", f.e.text);
+	assert_true(digest_eq(&found, &v[1]));
+	d = index_of(&f, v, elsewhere, 3);
+	expect(&f, store_resolve(&f.s, digest_text(&d, text), &found, &f.e), ERR_NOT_FOUND,
+		"no image for the platform");
+	v[1] = v[2] = v[0];
+	d = index_of(&f, v, here, 3);
+	expect(&f, store_resolve(&f.s, digest_text(&d, text), &found, &f.e), ERR_NOT_FOUND,
+		"the image for this machine");
+	d = blob(&f, "{\"manifests\":[");
+	expect(&f, store_resolve(&f.s, digest_text(&d, text), &found, &f.e), ERR_CORRUPT, text);
+	d = blob(&f, "{\"layers\":[],\"manifests\":[]}");
+	expect(&f, store_resolve(&f.s, digest_text(&d, text), &found, &f.e), ERR_CORRUPT,
+		"also a manifest");
 	teardown(&f);
 }
 
@@ -550,6 +684,9 @@ RUN_TESTS(cmocka_unit_test(a_new_store_is_an_oci_layout_that_only_its_owner_may_
 	cmocka_unit_test(names_are_parsed_by_the_grammar_of_the_distribution_spec),
 	cmocka_unit_test(names_are_listed_in_order_and_found_in_every_form),
 	cmocka_unit_test(what_is_not_found_is_explained),
+	cmocka_unit_test(the_last_parts_of_a_name_find_the_only_image_that_has_them),
+	cmocka_unit_test(a_name_with_a_digest_is_found_by_name_and_by_digest),
+	cmocka_unit_test(of_an_index_the_image_for_this_machine_is_meant),
 	cmocka_unit_test(a_removed_name_is_gone_and_the_others_stay),
 	cmocka_unit_test(nothing_incomplete_gets_a_name),
 	cmocka_unit_test(what_other_tools_wrote_into_the_index_stays),
