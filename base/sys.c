@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #ifndef FSOPEN_CLOEXEC
@@ -160,6 +161,24 @@ int sys_pread_all(int fd, void *p, size_t n, off_t at)
 int sys_pwrite_all(int fd, const void *p, size_t n, off_t at)
 {
 	ALL(sys_pwrite(fd, (const char *)p + done, n - done, at + (off_t)done));
+}
+
+int sys_pwritev_all(int fd, struct iovec *v, int n, off_t at)
+{
+	while (n > 0) {
+		ssize_t r = RETRY(pwritev(fd, v, n, at));
+
+		if (r < 0)
+			return -1;
+		at += r;
+		for (; n > 0 && (size_t)r >= v->iov_len; v++, n--)
+			r -= (ssize_t)v->iov_len;
+		if (n > 0) {
+			v->iov_base = (char *)v->iov_base + r;
+			v->iov_len -= (size_t)r;
+		}
+	}
+	return 0;
 }
 
 int sys_mkdirat(int dirfd, const char *path, mode_t mode)

@@ -48,6 +48,9 @@ int sys_read_all(int fd, void *p, size_t n);
 int sys_write_all(int fd, const void *p, size_t n);
 int sys_pread_all(int fd, void *p, size_t n, off_t at);
 int sys_pwrite_all(int fd, const void *p, size_t n, off_t at);
+struct iovec;
+/* All n (at most IOV_MAX) pieces, one after the other; changes v. */
+int sys_pwritev_all(int fd, struct iovec *v, int n, off_t at);
 
 int sys_mkdirat(int dirfd, const char *path, mode_t mode);
 /* Every missing folder of path with mode; an existing one is fine. */
