@@ -174,6 +174,8 @@ int archive_load(struct store *s, const char *path, int fd, const char *name,
 	progress_end(how->progress);
 	if (rc == 0)
 		rc = load(&in, s, p, how, out, e);
+	if (rc == 0)
+		rc = pool_settle(p, e);
 	intake_fini(&in); /* with the names set: what has one stays */
 	pool_close(p);
 	if (rc < 0)
