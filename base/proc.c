@@ -7,19 +7,34 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 
 extern char **environ;
 
-static int spawn(const struct proc *p, int out, int errfd, pid_t *pid)
+/* A file in memory, not a pipe: writing to it needs no waiting for a child that does not read, and
+ * no SIGPIPE. */
+static int open_input(const struct proc *p, struct err *e)
+{
+	auto_fd int fd =
+		p->in ? memfd_create("stdin", MFD_CLOEXEC) : sys_open("/dev/null", O_RDONLY, 0);
+
+	if (fd < 0 ||
+		(p->in && (sys_write_all(fd, p->in, p->in_size) < 0 || lseek(fd, 0, SEEK_SET) < 0)))
+		return err_sys(e, "stdin of %s", p->argv[0]);
+	return steal_fd(&fd);
+}
+
+static int spawn(const struct proc *p, int in, int out, int errfd, pid_t *pid)
 {
 	posix_spawn_file_actions_t fa;
 	int rc;
 
 	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&fa, in, 0);
 	posix_spawn_file_actions_adddup2(&fa, out, 1);
 	posix_spawn_file_actions_adddup2(&fa, errfd, 2);
 	if (p->dir)
@@ -36,19 +51,36 @@ static int drain(int fd, struct buf *b, struct err *e)
 {
 	char tmp[8192];
 	ssize_t n = sys_read(fd, tmp, sizeof(tmp));
+	int rc;
 
 	if (n <= 0)
 		return 0;
-	return b && buf_add(b, tmp, (size_t)n, e) < 0 ? -1 : 1;
+	rc = b && buf_add(b, tmp, (size_t)n, e) < 0 ? -1 : 1;
+	explicit_bzero(tmp, (size_t)n);
+	return rc;
 }
 
-static int collect(int out, struct buf *ob, int errfd, struct buf *eb, struct err *e)
+/* For poll(): -1 without a limit. */
+static int left_ms(double until)
+{
+	double left = until - sys_now_ms();
+
+	return until <= 0 ? -1 : left <= 0 ? 0 : left > 1e9 ? 1000000000 : (int)left + 1;
+}
+
+static int collect(int out, int errfd, const struct proc *p, double until, struct err *e)
 {
 	struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = errfd, .events = POLLIN}};
-	struct buf *bufs[2] = {ob, eb};
+	struct buf *bufs[2] = {p->out, p->errout};
 
 	while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		int n = poll(fds, 2, left_ms(until));
+
+		if (n == 0)
+			return err_set(e, ERR_SYSTEM, "it did not end within %u s", p->seconds);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
 			return err_sys(e, "poll");
 		for (int i = 0; i < 2; i++) {
 			int rc;
@@ -65,11 +97,38 @@ static int collect(int out, struct buf *ob, int errfd, struct buf *eb, struct er
 	return 0;
 }
 
+/* Wait for its end, which may come long after that of its output. */
+static int wait_for(pid_t pid, const struct proc *p, double until, struct err *e)
+{
+	int status;
+
+	for (;;) {
+		pid_t rc = waitpid(pid, &status, until > 0 ? WNOHANG : 0);
+
+		if (rc == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		if (rc < 0 && errno != EINTR)
+			return err_sys(e, "wait for %s", p->argv[0]);
+		if (until > 0 && left_ms(until) == 0) {
+			kill(pid, SIGKILL);
+			wait_for(pid, p, 0, NULL);
+			return err_set(e, ERR_SYSTEM, "%s did not end within %u s", p->argv[0],
+				p->seconds);
+		}
+		if (until > 0)
+			poll(NULL, 0, left_ms(until) < 5 ? left_ms(until) : 5);
+	}
+}
+
 int proc_run(const struct proc *p, struct err *e)
 {
-	int out[2], errs[2], status, rc;
+	double until = p->seconds ? sys_now_ms() + 1e3 * p->seconds : 0;
+	auto_fd int in = open_input(p, e);
+	int out[2], errs[2];
 	pid_t pid;
 
+	if (in < 0)
+		return -1;
 	if (sys_pipe(out) < 0)
 		return err_sys(e, "pipe");
 	auto_fd int out_r = out[0];
@@ -80,18 +139,16 @@ int proc_run(const struct proc *p, struct err *e)
 	auto_fd int err_r = errs[0];
 	auto_fd int err_w = errs[1];
 
-	if (spawn(p, out_w, err_w, &pid) < 0)
+	if (spawn(p, in, out_w, err_w, &pid) < 0)
 		return err_sys(e, "run %s", p->argv[0]);
 	sys_close_ref(&out_w);
 	sys_close_ref(&err_w);
-	rc = collect(out_r, p->out, err_r, p->errout, e);
-	if (rc < 0)
+	if (collect(out_r, err_r, p, until, e) < 0) {
 		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (rc < 0)
+		wait_for(pid, p, 0, NULL);
 		return err_ctx(e, "output of %s", p->argv[0]);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	}
+	return wait_for(pid, p, until, e);
 }
 
 int proc_check(const struct proc *p, struct err *e)

@@ -9,12 +9,16 @@ struct proc {
 	const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
 	const char *const *env;  /* ends with NULL; NULL: this process's own */
 	const char *dir;         /* working folder; NULL: this process's own */
-	struct buf *out;         /* stdout; NULL: /dev/null */
-	struct buf *errout;      /* stderr; NULL: joined into the error text on failure */
+	const char *in;          /* what it reads on stdin; NULL: nothing (/dev/null) */
+	size_t in_size;
+	unsigned seconds;   /* it is killed when it has not ended by then; 0: never */
+	struct buf *out;    /* stdout; NULL: /dev/null */
+	struct buf *errout; /* stderr; NULL: joined into the error text on failure */
 };
 
 /* Run it and wait. Returns the exit status (0-255; 128 + signal). -1 only when it could not be
- * started or its output exceeded out->max. */
+ * started, its output exceeded out->max, or it took too long (SYSTEM). Copies of output other than
+ * the one in out are overwritten: it may be a secret. */
 int proc_run(const struct proc *p, struct err *e) must_check;
 
 /* The same, and a status other than 0 is an error that quotes the last lines of stderr. */

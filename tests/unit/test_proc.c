@@ -39,6 +39,45 @@ TEST(a_failed_check_quotes_stderr)
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
-RUN_TESTS(cmocka_unit_test(output_and_status_come_back),
+TEST(what_is_given_is_read_on_stdin)
+{
+	const char *const argv[] = {"wc", "-c", NULL};
+	const char *const none[] = {"true", NULL};
+	auto_buf struct buf b = BUF_INIT(100);
+	auto_free char *big = mem_alloc(1 << 20);
+
+	assert_int_equal(
+		proc_run(&(struct proc){.argv = argv, .out = &b, .in = big, .in_size = 1 << 20},
+			NULL),
+		0);
+	assert_string_equal(b.data, "1048576\n");
+	b.len = 0;
+	assert_int_equal(
+		proc_run(&(struct proc){.argv = argv, .out = &b, .in = "", .in_size = 0}, NULL), 0);
+	assert_string_equal(b.data, "0\n");
+	/* one that does not read it */
+	assert_int_equal(
+		proc_run(&(struct proc){.argv = none, .in = big, .in_size = 1 << 20}, NULL), 0);
+}
+
+TEST(what_does_not_end_is_killed)
+{
+	static const char *const scripts[] = {
+		"sleep 100", "exec >&- 2>&-; sleep 100", "sleep 100 & exec sleep 100"};
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *const argv[] = {"sh", "-c", scripts[i], NULL};
+		struct err e = {0};
+
+		assert_int_equal(proc_run(&(struct proc){.argv = argv, .seconds = 1}, &e), -1);
+		assert_int_equal(e.kind, ERR_SYSTEM);
+		if (!strstr(e.text, "did not end within 1 s"))
+			fail_msg("%s", e.text);
+	}
+}
+
+RUN_TESTS(cmocka_unit_test(what_is_given_is_read_on_stdin),
+	cmocka_unit_test(what_does_not_end_is_killed),
+	cmocka_unit_test(output_and_status_come_back),
 	cmocka_unit_test(too_much_output_is_an_error_and_does_not_hang),
 	cmocka_unit_test(a_failed_check_quotes_stderr))
