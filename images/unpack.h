@@ -9,12 +9,15 @@
 #include "images/sink.h"
 #include "images/source.h"
 
+#define UNPACK_UNKNOWN UINT64_MAX
+
 struct unpack {
 	/* in */
 	const char *name;     /* for errors: "layer 3" */
 	enum codec codec;     /* gzip through isa-l; trailing padding, several members or frames,
 			       * skippable     frames are fine */
-	uint64_t size;        /* of the blob, as the descriptor says: more or less is CORRUPT */
+	uint64_t size;        /* of the blob, as the descriptor says: more or less is CORRUPT;
+			       * UNPACK_UNKNOWN: any, and of any digest (svrun image import) */
 	struct digest digest; /* of the blob: checked at the end, CORRUPT */
 	const struct digest
 		*diff_id; /* checked when not NULL: costs one more sha256 of everything */
