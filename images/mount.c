@@ -25,6 +25,7 @@
 #include "base/sys.h"
 #include "images/mount-fs.h"
 #include "images/mount-image.h"
+#include "images/pool.h"
 
 enum { LOCK_NAME = DIGEST_HEX + sizeof(".lock"), UNMOUNTS_MAX = 8 };
 
@@ -118,6 +119,23 @@ static int mount_once(
 	return -1;
 }
 
+/* After a crash of the machine, metadata images may name blocks whose data never reached the disk:
+ * opening the pool looks at these and removes the images. Without the folder's lock, as it waits
+ * for whoever writes to the pool. */
+static int settle_doubt(struct store *s, struct err *e)
+{
+	int doubtful = pool_doubtful(s->fd, e);
+	struct pool *p;
+
+	if (doubtful <= 0)
+		return doubtful;
+	p = pool_open(s->fd, true, e);
+	if (!p)
+		return -1;
+	pool_close(p);
+	return 0;
+}
+
 int mount_open(struct mount *m, struct store *s, const struct digest *manifest, struct err *e)
 {
 	char hex[DIGEST_HEX + 1];
@@ -133,7 +151,8 @@ int mount_open(struct mount *m, struct store *s, const struct digest *manifest, 
 	if (lock < 0)
 		return -1;
 	mounted = is_mounted(folder, hex, e);
-	if (mounted < 0 || (mounted == 0 && mount_once(s, folder, manifest, hex, e) < 0))
+	if (mounted < 0 || (mounted == 0 && (settle_doubt(s, e) < 0 ||
+						    mount_once(s, folder, manifest, hex, e) < 0)))
 		return -1;
 	m->path = mem_printf("%s/mnt/%s", s->path, hex);
 	m->lock = steal_fd(&lock);

@@ -13,7 +13,7 @@
 #include "images/lmdb-check.h"
 
 enum {
-	TABLES = 6,
+	TABLES = 7,
 	READERS = 1024,
 	LOCK_BYTES = READERS * 64 + 4096, /* LMDB has a cache line for each reader, and a head */
 	STATE_SIZE = 48
@@ -255,6 +255,8 @@ static int use_tables(struct pool_db *db, MDB_txn *t, bool write, const uint8_t 
 		if (rc == 0 && pool_state_put(db, t, &s, e) < 0)
 			return -1;
 	}
+	if (rc == 0 && write) /* pools that were made before there was this table get it now */
+		rc = mdb_dbi_open(t, "unsynced", MDB_CREATE, &db->unsynced);
 	if (rc)
 		return pool_db_error(db, rc, "open tables", e);
 	if (pool_state_get(db, t, &s, e) < 0)

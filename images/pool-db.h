@@ -1,5 +1,5 @@
 /* The pool's records in LMDB: opening, checking, and the one record that describes the pool.
- * Layout, byte by byte: docs/pool-format.md. Only pool.c and pool-space.c use this. */
+ * Layout, byte by byte: docs/pool-format.md. Only the pool's own files use this. */
 #ifndef IMAGES_POOL_DB_H
 #define IMAGES_POOL_DB_H
 
@@ -14,8 +14,9 @@
 struct pool_db {
 	MDB_env *env;
 	MDB_dbi state, chunks, twins, extents, free, notes;
-	char *dir;  /* ROOT/pool, for errors */
-	char *name; /* ROOT/pool/db/data.mdb */
+	MDB_dbi unsynced; /* only when open for writing */
+	char *dir;        /* ROOT/pool, for errors */
+	char *name;       /* ROOT/pool/db/data.mdb */
 };
 
 /* The pool as a whole. */

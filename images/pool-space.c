@@ -296,6 +296,30 @@ int pool_space_take(struct pool_space *s, uint32_t blocks, uint64_t *start, stru
 	}
 }
 
+int pool_space_take_row(struct pool_space *s, const uint32_t *blocks, size_t count, uint64_t *start,
+	size_t *n, struct err *e)
+{
+	uint64_t sum = blocks[0];
+
+	if (pool_space_take(s, blocks[0], start, e) < 0)
+		return -1;
+	/* what follows the first chunk is the rest of its range, if there is a rest */
+	for (*n = 1; *n < count; (*n)++) {
+		size_t i = 0;
+
+		while (i < s->n && s->open[i].start != *start + sum)
+			i++;
+		if (i == s->n || s->open[i].blocks < blocks[*n])
+			break;
+		s->open[i].start += blocks[*n];
+		s->open[i].blocks -= blocks[*n];
+		sum += blocks[*n];
+		if (s->open[i].blocks == 0)
+			s->open[i] = s->open[--s->n];
+	}
+	return 0;
+}
+
 void pool_space_give(struct pool_space *s, uint64_t start, uint32_t blocks)
 {
 	mem_grow(&s->open, &s->cap, s->n);
@@ -346,6 +370,12 @@ static int delete_extents(struct pool_space *s, MDB_txn *t, bool dead, bool whol
 	}
 	mdb_cursor_close(c);
 	return rc < 0 ? -1 : 0;
+}
+
+int pool_space_free(
+	struct pool_space *s, MDB_txn *t, uint64_t start, uint64_t blocks, struct err *e)
+{
+	return free_add(s, t, (struct pool_range){start, blocks}, e);
 }
 
 int pool_space_release(struct pool_space *s, MDB_txn *t, struct err *e)

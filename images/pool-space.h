@@ -36,6 +36,9 @@ void pool_space_fini(struct pool_space *s);
 /* Blocks in a row for one chunk. */
 int pool_space_take(
 	struct pool_space *s, uint32_t blocks, uint64_t *start, struct err *e) must_check;
+/* Blocks in a row for the first *n of `count` chunks: as many as one range has room for. */
+int pool_space_take_row(struct pool_space *s, const uint32_t *blocks, size_t count, uint64_t *start,
+	size_t *n, struct err *e) must_check;
 /* They were not needed after all. */
 void pool_space_give(struct pool_space *s, uint64_t start, uint32_t blocks);
 
@@ -43,6 +46,10 @@ void pool_space_give(struct pool_space *s, uint64_t start, uint32_t blocks);
  * when t is committed. */
 int pool_space_release(struct pool_space *s, MDB_txn *t, struct err *e) must_check;
 void pool_space_released(struct pool_space *s);
+
+/* Within t, which forgets what was recorded there: these blocks are free. */
+int pool_space_free(struct pool_space *s, MDB_txn *t, uint64_t start, uint64_t blocks,
+	struct err *e) must_check;
 
 /* Give back all of this session's extents, with what was put and never recorded. */
 int pool_space_drop(struct pool_space *s, struct err *e) must_check;

@@ -27,6 +27,12 @@ struct pool;
 /* rootfd: the store's root. With write, missing files are made. Errors: CORRUPT (not a pool of this
  * version, LMDB damaged; the hint says what to do), NOT_FOUND, SYSTEM. */
 struct pool *pool_open(int rootfd, bool write, struct err *e) must_check;
+/* The same for writing, once nobody else writes, and nobody may until pool_close(): for garbage
+ * collection. */
+struct pool *pool_open_alone(int rootfd, struct err *e) must_check;
+/* Keep garbage collection away until the returned fd is closed: for who writes blobs that no
+ * name leads to yet, and does not have the pool open. */
+int pool_hold(int rootfd, struct err *e) must_check;
 void pool_close(struct pool *p); /* what was not committed is given back */
 
 /* What tells this pool from one that was made anew in its place: block numbers of the one mean

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
@@ -336,7 +337,7 @@ struct other {
 };
 
 /* Another process that puts data 1 and 2, and commits when told. */
-static void start_other(struct fixture *f, struct other *o)
+static void start_other(struct fixture *f, struct other *o, bool soon)
 {
 	int to[2], from[2];
 	char c;
@@ -353,7 +354,10 @@ static void start_other(struct fixture *f, struct other *o)
 		x[1] = put(f, 7000, 2);
 		(void)!write(from[1], x, sizeof(x));
 		(void)!read(to[0], &c, 1);
-		commit(f);
+		if (soon)
+			assert_int_equal(pool_commit_soon(f->pool, &f->e), 0);
+		else
+			commit(f);
 		close_pool(f);
 		_exit(0);
 	}
@@ -382,7 +386,7 @@ TEST(two_processes_put_the_same_data_and_both_keep_what_they_wrote)
 
 	setup(&f);
 	close_pool(&f);
-	start_other(&f, &o);
+	start_other(&f, &o, false);
 	assert_int_equal(sys_read_all(o.from, theirs, sizeof(theirs)), 0);
 	open_pool(&f, true);
 	mine[0] = put(&f, 7000, 1);
@@ -403,6 +407,361 @@ TEST(two_processes_put_the_same_data_and_both_keep_what_they_wrote)
 		assert_int_equal(check(&f, &mine[i]), 0);
 		assert_int_equal(check(&f, &theirs[i]), 0);
 	}
+	teardown(&f);
+}
+
+/* ---- many at once ---- */
+
+/* Items with known digests: item i is series[i], of length[i] bytes. */
+struct known {
+	struct pool_item *v;
+	struct chunk *c;
+	unsigned char *data;
+	size_t n;
+};
+
+static uint32_t known_length(size_t i)
+{
+	static const uint32_t lengths[] = {1, 4096, 100, 5000, 70000, 4095, 8192};
+
+	return lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
+}
+
+static void known_init(struct known *k, size_t n, size_t kinds)
+{
+	enum { ROOM = 70000 };
+
+	*k = (struct known){
+		mem_array(n, sizeof(*k->v)), mem_array(n, sizeof(*k->c)), mem_array(n, ROOM), n};
+	for (size_t i = 0; i < n; i++) {
+		unsigned char *data = k->data + i * ROOM;
+
+		k->c[i].length = known_length(i % kinds);
+		k->c[i].block = CHUNK_NO_BLOCK;
+		fill(data, k->c[i].length, (uint32_t)(i % kinds));
+		k->c[i].digest = digest_of(data, k->c[i].length);
+		k->v[i] = (struct pool_item){data, &k->c[i]};
+	}
+}
+
+static void known_fini(struct known *k)
+{
+	free(k->v);
+	free(k->c);
+	free(k->data);
+}
+
+TEST(a_batch_is_put_with_its_duplicates_once_and_side_by_side)
+{
+	static const char zeros[POOL_BLOCK];
+	char block[POOL_BLOCK];
+	struct fixture f;
+	struct known k;
+	struct chunk before;
+
+	setup(&f);
+	before = put(&f, known_length(3), 3); /* one is there already, not recorded yet */
+	known_init(&k, 3000, 1500);
+	assert_int_equal(pool_put_known(f.pool, k.v, k.n, &f.e), 0);
+	assert_int_equal(k.c[3].block, before.block);
+	assert_int_equal(k.c[1].block, k.c[0].block + 1);
+	assert_int_equal(k.c[2].block, k.c[1].block + 1);
+	for (size_t i = 0; i < k.n; i++) {
+		assert_int_equal(k.c[i].block, k.c[i % 1500].block);
+		assert_int_equal(check(&f, &k.c[i]), 0);
+	}
+	assert_int_equal(
+		sys_pread_all(pool_fd(f.pool), block, POOL_BLOCK, (off_t)k.c[2].block * POOL_BLOCK),
+		0);
+	assert_memory_equal(block + 100, zeros, POOL_BLOCK - 100);
+	commit(&f);
+	close_pool(&f);
+	open_pool(&f, true);
+	for (size_t i = 0; i < k.n; i++)
+		assert_int_equal(find(&f, &k.c[i]), 1);
+	before = k.c[7];
+	assert_int_equal(
+		pool_put_known(f.pool, k.v, k.n, &f.e), 0); /* all known: no space is taken */
+	assert_int_equal(k.c[7].block, before.block);
+	known_fini(&k);
+	teardown(&f);
+}
+
+TEST(a_batch_with_one_wrong_digest_is_refused_whole)
+{
+	struct fixture f;
+	struct known k;
+	char want[DIGEST_TEXT + 1];
+
+	setup(&f);
+	known_init(&k, 10, 10);
+	k.c[7].digest.b[0] ^= 1;
+	assert_int_equal(pool_put_known(f.pool, k.v, k.n, &f.e), -1);
+	assert_int_equal(f.e.kind, ERR_CORRUPT);
+	assert_non_null(strstr(f.e.text, digest_text(&k.c[7].digest, want)));
+	k.c[7].digest.b[0] ^= 1;
+	assert_int_equal(find(&f, &k.c[0]), 0);
+	k.c[7].length = CHUNK_SIZE + 1;
+	assert_int_equal(pool_put_known(f.pool, k.v, k.n, &f.e), -1);
+	known_fini(&k);
+	teardown(&f);
+}
+
+struct batches {
+	struct fixture *f;
+	struct known k[16];
+};
+
+static int put_batch(void *ctx, size_t i, struct err *e)
+{
+	struct batches *b = ctx;
+
+	return pool_put_known(b->f->pool, b->k[i].v, b->k[i].n, e);
+}
+
+/* Each thread has the same chunks, in an order of its own: they claim from each other. */
+TEST(threads_whose_batches_overlap_agree_on_the_blocks)
+{
+	auto_free struct batches *b = mem_alloc(sizeof(*b));
+	struct fixture f;
+
+	setup(&f);
+	b->f = &f;
+	for (size_t i = 0; i < 16; i++) {
+		known_init(&b->k[i], 200, 100);
+		for (size_t x = 0; x < 200; x++) {
+			size_t y = (x * 37 + i * 11) % 200;
+			struct pool_item t = b->k[i].v[x];
+
+			b->k[i].v[x] = b->k[i].v[y];
+			b->k[i].v[y] = t;
+		}
+	}
+	assert_int_equal(workers_each(16, 8, put_batch, b, &f.e), 0);
+	commit(&f);
+	for (size_t i = 0; i < 16; i++)
+		for (size_t x = 0; x < 200; x++) {
+			assert_int_equal(b->k[i].c[x].block, b->k[0].c[x % 100].block);
+			assert_int_equal(check(&f, &b->k[i].c[x]), 0);
+		}
+	for (size_t i = 0; i < 16; i++)
+		known_fini(&b->k[i]);
+	teardown(&f);
+}
+
+TEST(many_are_looked_up_at_once)
+{
+	struct fixture f;
+	struct chunk c[4] = {0}, *v[4] = {&c[0], &c[1], &c[2], &c[3]}, a, b;
+
+	setup(&f);
+	a = put(&f, 5000, 1);
+	commit(&f);
+	close_pool(&f);
+	open_pool(&f, true);
+	b = put(&f, 6000, 2);
+	c[0] = c[3] = a;
+	c[2] = b;
+	c[1] = (struct chunk){.digest = digest_of("x", 1), .length = 1, .block = 77};
+	for (int i = 0; i < 4; i++)
+		c[i].block = 77;
+	assert_int_equal(pool_find_all(f.pool, v, 4, &f.e), 0);
+	assert_int_equal(c[0].block, a.block);
+	assert_int_equal(c[1].block, CHUNK_NO_BLOCK);
+	assert_int_equal(c[2].block, b.block);
+	assert_int_equal(c[3].block, a.block);
+	c[3].length--;
+	c[3].block = 77;
+	assert_int_equal(pool_find_all(f.pool, v, 4, &f.e), -1);
+	assert_int_equal(f.e.kind, ERR_CORRUPT);
+	teardown(&f);
+}
+
+/* ---- recorded before it is on disk ---- */
+
+static bool exists(struct fixture *f, const char *path)
+{
+	struct stat st;
+
+	return sys_fstatat(f->fd, path, &st, 0) == 0;
+}
+
+static void commit_soon(struct fixture *f)
+{
+	if (pool_commit_soon(f->pool, &f->e) < 0)
+		fail_msg("%s", f->e.text);
+}
+
+static void zero(struct fixture *f, const struct chunk *c)
+{
+	auto_free char *zeros = mem_alloc(c->length);
+
+	write_at(f, "pool/data", (off_t)c->block * POOL_BLOCK, zeros, c->length);
+}
+
+/* As the machine finds the store after its next boot. */
+static void crash(struct fixture *f)
+{
+	static const char id[] = "00000000-0000-4000-8000-000000000000\n";
+
+	assert_int_equal(pool_doubtful(f->fd, &f->e), 0);
+	assert_int_equal(sys_mkdir_p(f->fd, "erofs", 0700), 0);
+	assert_int_equal(file_write(f->fd, "erofs/x.img", "x", 1, 0600, &f->e), 0);
+	assert_int_equal(file_write(f->fd, "pool/unsynced", id, sizeof(id) - 1, 0600, &f->e), 0);
+	assert_int_equal(pool_doubtful(f->fd, &f->e), 1);
+}
+
+static void expect_settled(struct fixture *f)
+{
+	assert_int_equal(pool_doubtful(f->fd, &f->e), 0);
+	assert_false(exists(f, "pool/unsynced"));
+	assert_false(exists(f, "erofs/x.img"));
+}
+
+TEST(what_is_recorded_soon_is_found_and_marked_until_it_is_settled)
+{
+	struct fixture f;
+	struct chunk a, b;
+
+	setup(&f);
+	commit_soon(&f); /* nothing to do: no mark */
+	assert_false(exists(&f, "pool/unsynced"));
+	a = put(&f, 5000, 1);
+	commit_soon(&f);
+	assert_true(exists(&f, "pool/unsynced"));
+	b = put(&f, 6000, 2);
+	commit_soon(&f);
+	close_pool(&f);
+	assert_int_equal(pool_doubtful(f.fd, &f.e), 0);
+	open_pool(&f, true);
+	assert_true(exists(&f, "pool/unsynced"));
+	assert_int_equal(find(&f, &a), 1);
+	assert_int_equal(find(&f, &b), 1);
+	assert_int_equal(pool_settle(f.pool, &f.e), 0);
+	assert_false(exists(&f, "pool/unsynced"));
+	assert_int_equal(pool_settle(f.pool, &f.e), 0);
+	put(&f, 7000, 3);
+	commit_soon(&f); /* the mark that was known to be on disk is gone: it is made again */
+	assert_true(exists(&f, "pool/unsynced"));
+	commit(&f); /* it may rely on what is not synced */
+	assert_false(exists(&f, "pool/unsynced"));
+	teardown(&f);
+}
+
+TEST(after_a_crash_what_did_not_reach_the_disk_is_forgotten_and_the_rest_stays)
+{
+	struct fixture f;
+	struct chunk synced, here, lost, again;
+
+	setup(&f);
+	synced = put(&f, 30000, 1);
+	commit(&f);
+	here = put(&f, 5000, 2);
+	lost = put(&f, 6000, 3);
+	commit_soon(&f);
+	close_pool(&f);
+	zero(&f, &lost);
+	crash(&f);
+	open_pool(&f, true);
+	expect_settled(&f);
+	assert_int_equal(find(&f, &synced), 1);
+	assert_int_equal(find(&f, &here), 1);
+	assert_int_equal(check(&f, &here), 0);
+	assert_int_equal(find(&f, &lost), 0);
+	again = put(&f, 6000, 3); /* its space is free */
+	assert_int_equal(again.block, lost.block);
+	commit(&f);
+	assert_int_equal(find(&f, &again), 1);
+	assert_int_equal(check(&f, &again), 0);
+	teardown(&f);
+}
+
+TEST(after_a_crash_a_data_file_that_lost_its_end_is_usable)
+{
+	struct fixture f;
+	struct chunk synced, lost;
+
+	setup(&f);
+	synced = put(&f, 30000, 1);
+	commit(&f);
+	lost = put(&f, 60000, 2);
+	commit_soon(&f);
+	close_pool(&f);
+	truncate_to(&f, "pool/data", (off_t)lost.block * POOL_BLOCK);
+	crash(&f);
+	open_pool(&f, false); /* who only reads has it put right, too */
+	expect_settled(&f);
+	assert_int_equal(find(&f, &synced), 1);
+	assert_int_equal(find(&f, &lost), 0);
+	teardown(&f);
+}
+
+TEST(without_a_crash_nothing_is_hashed_or_forgotten)
+{
+	struct fixture f;
+	struct chunk c;
+
+	setup(&f);
+	c = put(&f, 5000, 1);
+	commit_soon(&f);
+	close_pool(&f);
+	zero(&f, &c);
+	open_pool(&f, true);
+	assert_int_equal(find(&f, &c), 1);
+	teardown(&f);
+}
+
+TEST(after_a_crash_a_twin_that_is_right_takes_the_place_of_a_lost_chunk)
+{
+	struct fixture f;
+	struct other o;
+	struct chunk theirs[2], mine[2];
+
+	setup(&f);
+	close_pool(&f);
+	start_other(&f, &o, true);
+	assert_int_equal(sys_read_all(o.from, theirs, sizeof(theirs)), 0);
+	open_pool(&f, true);
+	mine[0] = put(&f, 7000, 1);
+	mine[1] = put(&f, 7000, 2);
+	commit_soon(&f);
+	close_pool(&f);
+	end_other(&o); /* theirs become twins */
+	zero(&f, &mine[0]);
+	zero(&f, &theirs[1]);
+	crash(&f);
+	open_pool(&f, true);
+	expect_settled(&f);
+	assert_int_equal(find(&f, &theirs[0]), 1);
+	assert_int_equal(check(&f, &theirs[0]), 0);
+	assert_int_equal(find(&f, &mine[1]), 1);
+	assert_int_equal(check(&f, &mine[1]), 0);
+	teardown(&f);
+}
+
+TEST(the_pool_can_be_had_alone_only_when_nobody_writes)
+{
+	struct fixture f;
+	auto_fd int users = -1, hold = -1;
+
+	setup(&f);
+	users = sys_openat(f.fd, "pool/users", O_RDWR, 0);
+	assert_true(users >= 0);
+	assert_int_equal(sys_flock(users, LOCK_EX | LOCK_NB), -1);
+	close_pool(&f);
+	assert_int_equal(sys_flock(users, LOCK_EX | LOCK_NB), 0);
+	open_pool(&f, false); /* readers do not count */
+	close_pool(&f);
+	assert_int_equal(sys_flock(users, LOCK_UN), 0);
+	hold = pool_hold(f.fd, &f.e);
+	assert_true(hold >= 0);
+	assert_int_equal(sys_flock(users, LOCK_EX | LOCK_NB), -1);
+	sys_close_ref(&hold);
+	f.pool = pool_open_alone(f.fd, &f.e);
+	assert_non_null(f.pool);
+	assert_int_equal(sys_flock(users, LOCK_SH | LOCK_NB), -1);
+	close_pool(&f);
+	assert_int_equal(sys_flock(users, LOCK_SH | LOCK_NB), 0);
 	teardown(&f);
 }
 
@@ -711,6 +1070,16 @@ RUN_TESTS(cmocka_unit_test(a_chunk_is_found_with_its_bytes_after_it_was_put),
 	cmocka_unit_test(threads_that_put_the_same_data_get_the_same_block),
 	cmocka_unit_test(space_of_a_killed_process_is_taken_back_and_what_it_committed_stays),
 	cmocka_unit_test(two_processes_put_the_same_data_and_both_keep_what_they_wrote),
+	cmocka_unit_test(a_batch_is_put_with_its_duplicates_once_and_side_by_side),
+	cmocka_unit_test(a_batch_with_one_wrong_digest_is_refused_whole),
+	cmocka_unit_test(threads_whose_batches_overlap_agree_on_the_blocks),
+	cmocka_unit_test(many_are_looked_up_at_once),
+	cmocka_unit_test(what_is_recorded_soon_is_found_and_marked_until_it_is_settled),
+	cmocka_unit_test(after_a_crash_what_did_not_reach_the_disk_is_forgotten_and_the_rest_stays),
+	cmocka_unit_test(after_a_crash_a_data_file_that_lost_its_end_is_usable),
+	cmocka_unit_test(without_a_crash_nothing_is_hashed_or_forgotten),
+	cmocka_unit_test(after_a_crash_a_twin_that_is_right_takes_the_place_of_a_lost_chunk),
+	cmocka_unit_test(the_pool_can_be_had_alone_only_when_nobody_writes),
 	cmocka_unit_test(a_cut_off_data_file_is_an_error_that_says_both_lengths),
 	cmocka_unit_test(altered_data_are_an_error_with_both_digests_and_can_be_repaired),
 	cmocka_unit_test(files_that_are_no_pool_are_named),
