@@ -69,6 +69,13 @@ check:
 quickstart:
 	@scripts/quickstart
 
+# What scripts/bench measures beside other tools.
+BENCH := $(patsubst tests/bench/%.c,$(O)/bench/%,$(wildcard tests/bench/*.c))
+$(O)/bench/%: $(O)/obj/tests/bench/%.o $(foreach d,images base,$(call lib,$d))
+	@mkdir -p $(@D)
+	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
+
+bench-programs: $(BENCH)
 bench: all
 	@scripts/bench
 
@@ -104,4 +111,4 @@ clean:
 	rm -rf out
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
-.PHONY: all unit fuzz fuzz-all check quickstart bench asan tsan tidy install clean
+.PHONY: bench-programs all unit fuzz fuzz-all check quickstart bench asan tsan tidy install clean
