@@ -1,0 +1,20 @@
+/* svrun image export: all files of an image, as its layers add up to, in one tar. Data come from
+ * the pool and are hashed as they pass. The same image gives the same bytes. */
+#ifndef IMAGES_EXPORT_H
+#define IMAGES_EXPORT_H
+
+#include "images/image.h"
+#include "images/outlet.h"
+
+struct progress;
+
+/* The image's tree, from its index; the pool's blocks are not looked up. Errors: those of
+ * image_index() and index_decode(). */
+struct tree *image_tree(struct image *im, struct store *s, struct err *e) must_check;
+
+/* Errors: CORRUPT (a chunk that is not in the pool, or wrong there: the file's name is said, and
+ * what repairs it), SYSTEM. */
+int image_export(struct image *im, struct store *s, struct outlet *o, struct progress *p,
+	struct err *e) must_check;
+
+#endif
