@@ -31,19 +31,6 @@ int pool_write_chunk(
 	return sys_hint_space(e, p->fd, length);
 }
 
-/* The disk works while we compute; pool_commit() waits for the rest. The lock is held; true: the
- * caller starts it without the lock. */
-static bool count_dirty(struct pool *p, uint64_t blocks)
-{
-	enum { WRITEBACK_BLOCKS = 32 << 20 >> 12 };
-
-	p->dirty += blocks;
-	if (p->dirty < WRITEBACK_BLOCKS)
-		return false;
-	p->dirty = 0;
-	return true;
-}
-
 /* ---- one ---- */
 
 /* Find the chunk among those of this session, or claim it for this thread: 1 found, 0 claimed. */
@@ -67,15 +54,20 @@ static int claim(struct pool *p, struct chunk *c)
 
 static int take_space(struct pool *p, struct chunk *c, struct err *e)
 {
+	enum { WRITEBACK_BLOCKS = 32 << 20 >> 12 };
 	uint64_t start;
-	bool kick;
+	bool kick = false;
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
 	rc = pool_space_take(&p->space, pool_blocks_of(c->length), &start, e);
-	kick = count_dirty(p, pool_blocks_of(c->length));
+	p->dirty += pool_blocks_of(c->length);
+	if (p->dirty >= WRITEBACK_BLOCKS) {
+		p->dirty = 0;
+		kick = true;
+	}
 	pthread_mutex_unlock(&p->lock);
-	if (kick)
+	if (kick) /* the disk works while we compute; pool_commit() waits for the rest */
 		sys_start_writeback(p->fd);
 	if (rc == 0)
 		c->block = (int64_t)start;
@@ -198,17 +190,16 @@ static int find_mine(struct batch *b, struct err *e)
 	return rc < 0 ? -1 : 0;
 }
 
-/* Side by side, as far as the reserved ranges allow. */
+/* Side by side, as far as the reserved ranges allow. Writing to disk is not started here: it would
+ * take the cores from decoding, and nobody has to wait for it (pool_commit_soon()). */
 static int place(struct batch *b, struct err *e)
 {
 	struct pool *p = b->p;
 	auto_free uint32_t *blocks = mem_array(b->nfresh, sizeof(*blocks));
-	uint64_t sum = 0;
-	bool kick;
 	int rc = 0;
 
 	for (size_t k = 0; k < b->nfresh; k++)
-		sum += blocks[k] = pool_blocks_of(b->v[b->fresh[k]].c->length);
+		blocks[k] = pool_blocks_of(b->v[b->fresh[k]].c->length);
 	pthread_mutex_lock(&p->lock);
 	while (rc == 0 && b->placed < b->nfresh) {
 		uint64_t start;
@@ -221,10 +212,7 @@ static int place(struct batch *b, struct err *e)
 			start += blocks[b->placed++];
 		}
 	}
-	kick = count_dirty(p, sum);
 	pthread_mutex_unlock(&p->lock);
-	if (kick)
-		sys_start_writeback(p->fd);
 	return rc;
 }
 
