@@ -13,21 +13,8 @@
 #include "images/archive-load.h"
 #include "images/archive-save.h"
 #include "images/complete.h"
-#include "images/mount.h"
 #include "svrun/enter.h"
-#include "svrun/instance.h"
 #include "svrun/options.h"
-
-static int open_progress(const char *name, bool quiet, struct progress **p, struct err *e)
-{
-	enum progress_mode mode = PROGRESS_AUTO;
-
-	if (name && progress_mode_parse(name, &mode) < 0)
-		return err_set(e, ERR_USAGE,
-			"--progress: expected auto, plain, json, timings or none, got '%s'", name);
-	*p = progress_new(quiet ? PROGRESS_NONE : mode);
-	return 0;
-}
 
 /* ---- load ---- */
 
@@ -69,33 +56,15 @@ static int load_input(
 		s, S_ISDIR(st.st_mode) ? r->input : NULL, fd, r->input, &r->how, out, e);
 }
 
-/* Loading makes the store, as building does. */
-static int open_store(struct store *s, struct err *e)
-{
-	struct config c;
-	int rc;
-
-	if (config_load(&c, e) < 0)
-		return -1;
-	rc = store_open(s, c.root, true, e);
-	config_fini(&c);
-	if (rc < 0)
-		return -1;
-	if (instances_sweep(s->fd, e) == 0 && mount_sweep(s, e) == 0)
-		return 0;
-	store_close(s);
-	return -1;
-}
-
 static int load(struct load_request *r, struct err *e)
 {
 	struct archive_images images;
 	struct store s;
 	int rc;
 
-	if (open_progress(r->progress, r->quiet, &r->how.progress, e) < 0)
+	if (options_progress(r->progress, r->quiet, &r->how.progress, e) < 0)
 		return -1;
-	rc = open_store(&s, e);
+	rc = store_enter_new(&s, e);
 	if (rc == 0) {
 		rc = load_input(&s, r, &images, e);
 		store_close(&s);
@@ -284,7 +253,7 @@ int cmd_image_save(const struct command *self, int argc, char **argv, struct err
 		err_set(e, ERR_USAGE, "standard output is a terminal");
 		return err_hint(e, "%s IMAGE -o FILE, or: %s IMAGE | ...", self->full, self->full);
 	}
-	if (open_progress(progress, quiet, &r.progress, e) < 0)
+	if (options_progress(progress, quiet, &r.progress, e) < 0)
 		return -1;
 	rc = save(&r, argv + n, argc - n, e);
 	progress_free(r.progress);

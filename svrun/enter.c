@@ -4,14 +4,14 @@
 #include "images/mount.h"
 #include "svrun/instance.h"
 
-int store_enter(struct store *s, struct err *e)
+static int enter(struct store *s, bool create, struct err *e)
 {
 	struct config c;
 	int rc;
 
 	if (config_load(&c, e) < 0)
 		return -1;
-	rc = store_open(s, c.root, false, e);
+	rc = store_open(s, c.root, create, e);
 	config_fini(&c);
 	if (rc < 0)
 		return -1;
@@ -19,4 +19,14 @@ int store_enter(struct store *s, struct err *e)
 		return 0;
 	store_close(s);
 	return -1;
+}
+
+int store_enter(struct store *s, struct err *e)
+{
+	return enter(s, false, e);
+}
+
+int store_enter_new(struct store *s, struct err *e)
+{
+	return enter(s, true, e);
 }

@@ -8,5 +8,7 @@
  * svrun left: instances with their cgroups first, then mounts, which they may hold. Errors: those
  * of config_load(), store_open(), instances_sweep() and mount_sweep(). */
 int store_enter(struct store *s, struct err *e) must_check;
+/* The same for what brings images in: a store that is missing is made. */
+int store_enter_new(struct store *s, struct err *e) must_check;
 
 #endif

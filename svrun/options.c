@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/progress.h"
 #include "base/str.h"
 
 enum { OPTIONS_MAX = 64 };
@@ -196,4 +197,16 @@ void option_list_fini(struct option_list *l)
 {
 	free(l->v);
 	*l = (struct option_list){0};
+}
+
+int options_progress(const char *mode_name, bool quiet, struct progress **p, struct err *e)
+{
+	enum progress_mode mode = PROGRESS_AUTO;
+
+	if (mode_name && progress_mode_parse(mode_name, &mode) < 0)
+		return err_set(e, ERR_USAGE,
+			"--progress: expected auto, plain, json, timings or none, got '%s'",
+			mode_name);
+	*p = progress_new(quiet ? PROGRESS_NONE : mode);
+	return 0;
 }

@@ -43,4 +43,10 @@ int options_parse(const struct command *self, const struct option_spec *table, i
 
 void option_list_fini(struct option_list *l);
 
+/* The progress that --progress MODE asks for (NULL: auto), none when quiet; to progress_free().
+ * USAGE. */
+struct progress;
+int options_progress(
+	const char *mode, bool quiet, struct progress **p, struct err *e) must_check;
+
 #endif
