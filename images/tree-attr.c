@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 /* Prefixes that the EROFS image can hold; the part after the prefix must not be empty. */
-static bool xattr_name_ok(const char *name)
+bool attr_xattr_ok(const char *name)
 {
 	static const char *const prefixes[] = {"user.", "trusted.", "security."};
 
@@ -29,7 +29,7 @@ static int check_xattrs(const struct attr *a, struct err *e)
 	for (uint32_t i = 0; i < a->nxattrs; i++) {
 		const struct xattr *x = &a->xattrs[i];
 
-		if (!xattr_name_ok(x->name))
+		if (!attr_xattr_ok(x->name))
 			return err_set(e, ERR_CORRUPT,
 				"extended attribute '%.200s': not user.*, trusted.*, security.* or "
 				"an ACL",

@@ -1,9 +1,11 @@
-/* What a tree takes of the attributes it is offered. tree.c's own. */
+/* What a tree takes of the attributes it is offered. */
 #ifndef IMAGES_TREE_ATTR_H
 #define IMAGES_TREE_ATTR_H
 
 #include "images/tree.h"
 
+/* Is it an extended attribute's name that an image can hold? */
+bool attr_xattr_ok(const char *name);
 /* Within the limits of tree.h? CORRUPT. */
 int attr_check(const struct attr *a, struct err *e) must_check;
 /* A copy that owns everything, without what its type does not have. */
