@@ -25,6 +25,7 @@
 #include "base/sys.h"
 #include "images/mount-fs.h"
 #include "images/mount-image.h"
+#include "images/mount-keep.h"
 #include "images/pool.h"
 
 enum { LOCK_NAME = DIGEST_HEX + sizeof(".lock"), UNMOUNTS_MAX = 8 };
@@ -172,6 +173,9 @@ static int unmount_unused(struct store *s, int folder, const char *hex, int lock
 	lock_name(name, hex);
 	if (!same_file(folder, name, lock)) /* swept before we had it, and perhaps in use anew */
 		return 0;
+	rc = mount_is_kept(folder, hex, e);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
 	for (int i = 0; i < UNMOUNTS_MAX && (rc = is_mounted(folder, hex, e)) > 0; i++)
 		if (sys_umount2(path, UMOUNT_NOFOLLOW) < 0) /* EBUSY: a shell stands in it, say */
 			return errno == EBUSY ? 0 : err_sys(e, "unmount %s", path);
