@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/mount-image.h"
+#include "images/mount-keep.h"
 
 enum { DOCUMENT_MAX = 8 << 20, LAYERS_MAX = 512 };
 
@@ -284,6 +285,18 @@ static json_t *used_blobs(struct store *s, struct err *e)
 	return set;
 }
 
+/* svrun image mount holds no lock. */
+static int claim_kept(struct store *s, const char *hex, struct err *e)
+{
+	auto_fd int folder = sys_openat(s->fd, "mnt", O_RDONLY | O_DIRECTORY, 0);
+	int kept = folder < 0 ? err_sys(e, "open %s/mnt", s->path) : mount_is_kept(folder, hex, e);
+
+	if (kept <= 0)
+		return kept;
+	err_set(e, ERR_EXISTS, "image %.12s is mounted", hex);
+	return err_hint(e, "svrun image unmount %.12s", hex);
+}
+
 int image_claim(struct store *s, const struct digest *manifest, struct err *e)
 {
 	char path[128], hex[DIGEST_HEX + 1];
@@ -297,7 +310,7 @@ int image_claim(struct store *s, const struct digest *manifest, struct err *e)
 	if (fd < 0)
 		return err_sys(e, "open %s/%s", s->path, path);
 	if (sys_flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return steal_fd(&fd);
+		return claim_kept(s, hex, e) < 0 ? -1 : steal_fd(&fd);
 	if (errno != EWOULDBLOCK)
 		return err_sys(e, "lock %s/%s", s->path, path);
 	err_set(e, ERR_EXISTS, "image %.12s is in use by a running instance", hex);

@@ -86,7 +86,7 @@ int image_verify(struct image *im, struct store *s, struct image_verify *v, stru
 
 /* Keep an image from being run: as long as the returned fd is open, mount_open() waits. Taken
  * before the last name of an image goes, so that either the image goes whole or it stays. Errors:
- * EXISTS (a running instance uses it), SYSTEM. */
+ * EXISTS (a running instance uses it, or it is mounted: mount-keep.h), SYSTEM. */
 int image_claim(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
 /* Delete the blobs of an image that no manifest in index.json uses, and its metadata image; nothing
