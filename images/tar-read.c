@@ -122,7 +122,7 @@ static int finish_member(struct tar_reader *r, struct err *e)
 	size_t n;
 	int rc;
 
-	while ((rc = tar_reader_data(r, UINT64_MAX, &p, &n, e)) > 0)
+	while ((rc = tar_reader_data(r, &p, &n, e)) > 0)
 		;
 	r->raw.len = 0;
 	r->m = (struct tar_member){.raw_at = r->at, .name = "", .target = ""};
@@ -304,7 +304,7 @@ int tar_reader_next(struct tar_reader *r, const struct tar_member **m, struct er
 
 /* ---- data ---- */
 
-int tar_reader_data(struct tar_reader *r, uint64_t max, const void **p, size_t *n, struct err *e)
+int tar_reader_take(struct tar_reader *r, uint64_t max, const void **p, size_t *n, struct err *e)
 {
 	int rc;
 
@@ -319,6 +319,11 @@ int tar_reader_data(struct tar_reader *r, uint64_t max, const void **p, size_t *
 	if (rc > 0)
 		r->data -= *n;
 	return rc;
+}
+
+int tar_reader_data(struct tar_reader *r, const void **p, size_t *n, struct err *e)
+{
+	return tar_reader_take(r, UINT64_MAX, p, n, e);
 }
 
 int tar_reader_rest(struct tar_reader *r, const void **p, size_t *n, struct err *e)

@@ -49,9 +49,11 @@ void tar_reader_free(struct tar_reader *r);
  * (two zero blocks, or the end of src); -1. Errors: CORRUPT ("name: tar: byte N: ..."), UNSUPPORTED
  * (sparse files), those of src. */
 int tar_reader_next(struct tar_reader *r, const struct tar_member **m, struct err *e) must_check;
-/* Data of the member: 1 and up to max bytes (n > 0, valid until the next call of anything here); 0
- * and n = 0 when there are no more; -1. */
-int tar_reader_data(
+/* Data of the member: 1 and some bytes (n > 0, valid until the next call of anything here); 0 and
+ * n = 0 when there are no more; -1. */
+int tar_reader_data(struct tar_reader *r, const void **p, size_t *n, struct err *e) must_check;
+/* The same, at most max bytes. */
+int tar_reader_take(
 	struct tar_reader *r, uint64_t max, const void **p, size_t *n, struct err *e) must_check;
 /* After the last member: all bytes from the end of the last data to the end of src, in spans as
  * above. They are part of the DiffID, so whoever wants to know it reads them. */

@@ -45,7 +45,7 @@ static int read_into(struct tar_reader *r, unsigned char *p, size_t n, const voi
 		at += have;
 		if (at == n)
 			return 0;
-		if (tar_reader_data(r, n - at, &data, &have, e) < 0)
+		if (tar_reader_take(r, n - at, &data, &have, e) < 0)
 			return -1;
 	}
 }
@@ -55,7 +55,7 @@ static int read_small(struct unpacking *x, uint32_t size, struct chunk *c, struc
 	const void *data;
 	size_t n;
 
-	if (tar_reader_data(x->reader, size, &data, &n, e) < 0)
+	if (tar_reader_take(x->reader, size, &data, &n, e) < 0)
 		return -1;
 	if (n < size) {
 		if (read_into(x->reader, x->small, size, data, n, e) < 0)
@@ -75,7 +75,7 @@ static int read_chunk(struct unpacking *x, uint32_t size, struct chunk *c, struc
 
 	if (size <= SINK_SMALL)
 		return read_small(x, size, c, e);
-	if (tar_reader_data(x->reader, size, &data, &n, e) < 0)
+	if (tar_reader_take(x->reader, size, &data, &n, e) < 0)
 		return -1;
 	buf = sink_buffer(x->sink);
 	rc = read_into(x->reader, buf, size, data, n, e);
