@@ -15,4 +15,9 @@ struct progress;
 int image_complete(struct image *im, struct store *s, const struct config *c, const char *source,
 	struct progress *p, struct err *e) must_check;
 
+/* The same for some layers only: which[i] says of layer i whether it is wanted, and afterwards
+ * whether it was missing and has been added. */
+int image_complete_some(struct image *im, struct store *s, const struct config *c,
+	const char *source, bool *which, struct progress *p, struct err *e) must_check;
+
 #endif

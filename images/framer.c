@@ -191,7 +191,12 @@ static struct digest digest_so_far(const struct blob_writer *w)
 	return hash_digest(&h);
 }
 
-int framer_run(struct framer *f, struct store *s, const struct digest *want, struct err *e)
+static bool is_wanted(const struct digest *want, const struct digest *found)
+{
+	return !want || digest_eq(want, found);
+}
+
+int framer_run(struct framer *f, struct store *s, struct err *e)
 {
 	struct run r = {
 		.f = f, .lock = PTHREAD_MUTEX_INITIALIZER, .turned = PTHREAD_COND_INITIALIZER};
@@ -203,13 +208,14 @@ int framer_run(struct framer *f, struct store *s, const struct digest *want, str
 		return -1;
 	rc = run_pipe(&r, e);
 	if (rc == 0) {
-		f->diff_id = f->codec == CODEC_NONE ? digest_so_far(&r.blob) : hash_digest(&r.tar);
-		if (want)
-			rc = digest_check(want, &f->diff_id, e, "DiffID");
+		f->digest = digest_so_far(&r.blob);
+		f->diff_id = f->codec == CODEC_NONE ? f->digest : hash_digest(&r.tar);
+		f->size = r.blob.size;
+		rc = is_wanted(f->want_diff_id, &f->diff_id) &&
+		     is_wanted(f->want_digest, &f->digest);
 	}
-	if (rc == 0)
-		rc = store_blob_commit(&r.blob, &f->digest, e);
-	f->size = r.blob.size;
+	if (rc > 0 && store_blob_commit(&r.blob, &f->digest, e) < 0)
+		rc = -1;
 	store_blob_abort(&r.blob);
 	return rc;
 }

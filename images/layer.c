@@ -164,8 +164,8 @@ static void placed(void *ctx, const struct framer_mark *m)
 	c->offset = m->offset;
 }
 
-int layer_write(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
-	struct pool *p, struct store *s, struct progress *pr, struct err *e)
+static int write_layer(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
+	struct pool *p, struct store *s, bool again, struct progress *pr, struct err *e)
 {
 	struct writer w = {.l = l, .number = number, .nodes = nodes, .n = n, .pool = p};
 	struct framer f = {.codec = l->codec,
@@ -173,12 +173,13 @@ int layer_write(struct layer *l, int32_t number, struct node *const *nodes, size
 		.fill = fill,
 		.placed = placed,
 		.ctx = &w,
-		.progress = pr};
+		.progress = pr,
+		.want_digest = again ? &l->digest : NULL};
 	int rc = plan(&w, e);
 
 	f.n = w.ngroups;
 	if (rc == 0)
-		rc = framer_run(&f, s, NULL, e);
+		rc = framer_run(&f, s, e);
 	free(w.groups);
 	if (rc < 0)
 		return -1;
@@ -186,5 +187,17 @@ int layer_write(struct layer *l, int32_t number, struct node *const *nodes, size
 	l->diff_id = f.diff_id;
 	l->size = f.size;
 	l->tar_size = f.tar_size;
-	return 0;
+	return rc;
+}
+
+int layer_write(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
+	struct pool *p, struct store *s, struct progress *pr, struct err *e)
+{
+	return write_layer(l, number, nodes, n, p, s, false, pr, e) < 0 ? -1 : 0;
+}
+
+int layer_write_again(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
+	struct pool *p, struct store *s, struct progress *pr, struct err *e)
+{
+	return write_layer(l, number, nodes, n, p, s, true, pr, e);
 }

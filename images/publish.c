@@ -1,12 +1,12 @@
 /* Writing an image's documents. Apart from image.c, because the index layer needs zstd and reading
  * an image does not. */
-#include "images/image.h"
+#include "images/publish.h"
 
 #include <stdio.h>
 
 enum { DOCUMENT_MAX = 8 << 20 };
 
-static json_t *make_descriptor(const char *type, const struct digest *d, uint64_t size)
+json_t *publish_descriptor(const char *type, const struct digest *d, uint64_t size)
 {
 	char text[DIGEST_TEXT + 1];
 
@@ -21,13 +21,13 @@ static void add_layer(
 	auto_free char *by = mem_printf("svrun layer %s", l->id);
 
 	json_array_append_new(
-		layers, make_descriptor(codec_media_type(l->codec), &l->digest, l->size));
+		layers, publish_descriptor(codec_media_type(l->codec), &l->digest, l->size));
 	json_array_append_new(ids, json_string(digest_text(&l->diff_id, text)));
 	json_array_append_new(
 		history, json_pack("{s:s, s:s}", "created", created, "created_by", by));
 }
 
-static int put_document(
+int publish_document(
 	struct store *s, const json_t *j, struct digest *d, uint64_t *size, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(DOCUMENT_MAX);
@@ -37,21 +37,18 @@ static int put_document(
 	return store_blob_put(s, b.data, b.len, d, e);
 }
 
-static int put_index(struct store *s, const struct image_plan *plan, struct layer *l,
-	struct index_place *place, struct err *e)
+int publish_index(struct store *s, struct tree *tree, const struct layer *layers, size_t nlayers,
+	struct layer *index, struct index_place *place, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-	enum codec codec =
-		CODEC_GZIP; /* an engine that reads the layers must be able to read this one */
+	enum codec codec = CODEC_GZIP;
 
-	for (size_t i = 0; i < plan->nlayers; i++)
-		if (plan->layers[i].codec == CODEC_ZSTD)
+	for (size_t i = 0; i < nlayers; i++)
+		if (layers[i].codec == CODEC_ZSTD)
 			codec = CODEC_ZSTD;
-	if (index_encode(plan->tree, plan->layers, plan->nlayers, &b, e) < 0 ||
-		index_layer_write(s, codec, b.data, b.len, l, place, e) < 0)
+	if (index_encode(tree, layers, nlayers, &b, e) < 0 ||
+		index_layer_write(s, codec, b.data, b.len, index, place, e) < 0)
 		return err_ctx(e, "image index");
-	if (!l->id[0])
-		snprintf(l->id, sizeof(l->id), "index");
 	return 0;
 }
 
@@ -72,18 +69,18 @@ int image_publish(struct store *s, const struct image_plan *plan, struct digest 
 	json_object_set_new(config, "history", history);
 	json_object_set_new(
 		config, "rootfs", json_pack("{s:s, s:o}", "type", "layers", "diff_ids", ids));
-	if (put_index(s, plan, &index, &place, e) < 0)
+	if (publish_index(s, plan->tree, plan->layers, plan->nlayers, &index, &place, e) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->nlayers; i++)
 		add_layer(layers, ids, history, &plan->layers[i], plan->created);
 	add_layer(layers, ids, history, &index, plan->created);
 	if (index_place_format(&place, annotation) < 0 ||
-		put_document(s, config, &config_digest, &config_size, e) < 0)
+		publish_document(s, config, &config_digest, &config_size, e) < 0)
 		return -1;
 	json_object_set_new(annotations, INDEX_ANNOTATION, json_string(annotation));
 	json_object_set_new(
-		m, "config", make_descriptor(OCI_CONFIG_TYPE, &config_digest, config_size));
+		m, "config", publish_descriptor(OCI_CONFIG_TYPE, &config_digest, config_size));
 	json_object_set_new(m, "mediaType", json_string(OCI_MANIFEST_TYPE));
 	json_object_set_new(m, "schemaVersion", json_integer(2));
-	return put_document(s, m, manifest, size, e);
+	return publish_document(s, m, manifest, size, e);
 }

@@ -130,11 +130,14 @@ int reframe(struct layer *l, struct source *tar, struct store *s, struct chunk_l
 		.fill = fill,
 		.placed = placed,
 		.ctx = &r,
-		.progress = p};
+		.progress = p,
+		.want_diff_id = &l->diff_id};
 	int rc;
 
 	*chunks = (struct chunk_list){0};
-	rc = framer_run(&f, s, &l->diff_id, e);
+	rc = framer_run(&f, s, e);
+	if (rc == 0 && digest_check(&l->diff_id, &f.diff_id, e, "%s: DiffID", l->id) < 0)
+		rc = -1;
 	tar_reader_free(r.tar);
 	if (rc < 0) {
 		chunk_list_fini(chunks);
