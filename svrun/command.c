@@ -51,9 +51,7 @@ static int unknown(const struct command *table, const char *prefix, const char *
 	return err_hint(e, "see %s --help", prefix);
 }
 
-/* Exec the program that has the command: beside us, or in ../libexec/svrun where it is installed.
- */
-static int other_program(const struct command *c, char **whole_argv, struct err *e)
+int command_exec(const char *program, char *const *argv, struct err *e)
 {
 	char self[PATH_MAX / 2], path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -67,15 +65,15 @@ static int other_program(const struct command *c, char **whole_argv, struct err 
 		*slash = '\0';
 	for (int i = 0; i < 2; i++) {
 		if (i == 0)
-			snprintf(path, sizeof(path), "%s/%s", self, c->program);
+			snprintf(path, sizeof(path), "%s/%s", self, program);
 		else
-			snprintf(path, sizeof(path), "%s/../libexec/svrun/%s", self, c->program);
-		execv(path, whole_argv);
+			snprintf(path, sizeof(path), "%s/../libexec/svrun/%s", self, program);
+		execv(path, argv);
 		if (errno != ENOENT)
 			break;
 	}
 	err_sys(e, "start %s", path);
-	return err_hint(e, "install %s beside svrun, or in ../libexec/svrun", c->program);
+	return err_hint(e, "install %s beside svrun, or in ../libexec/svrun", program);
 }
 
 static int dispatch(const struct command *table, const char *prefix, int argc, char **argv,
@@ -97,7 +95,7 @@ static int dispatch(const struct command *table, const char *prefix, int argc, c
 	if (c->sub)
 		return dispatch(c->sub, c->full, argc - 1, argv + 1, whole_argv, e);
 	if (c->program)
-		return other_program(c, whole_argv, e);
+		return command_exec(c->program, whole_argv, e);
 	return c->run(c, argc - 1, argv + 1, e);
 }
 

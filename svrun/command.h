@@ -26,6 +26,10 @@ int command_main(const struct command *table, int argc, char **argv);
 /* "svrun image rm [options] NAME..."; to free(). */
 char *command_usage(const struct command *c, bool options);
 
+/* Become another program of ours: the one beside us, or in ../libexec/svrun where it is installed.
+ */
+int command_exec(const char *program, char *const *argv, struct err *e);
+
 /* svrun/run.c */
 int cmd_run(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/instance-cmds.c */

@@ -86,6 +86,13 @@ static int check_network(const char *s, struct err *e)
 	return err_set(e, ERR_USAGE, "--network '%s': expected none or host", s);
 }
 
+static int check_pull(const char *s, struct err *e)
+{
+	if (!s || str_eq(s, "missing") || str_eq(s, "always") || str_eq(s, "never"))
+		return 0;
+	return err_set(e, ERR_USAGE, "--pull '%s': expected missing, always or never", s);
+}
+
 static int parse_values(struct run_options *o, struct err *e)
 {
 	if (parse_bytes("--memory", o->memory, memory_min, &o->memory_bytes, e) < 0 ||
@@ -94,7 +101,9 @@ static int parse_values(struct run_options *o, struct err *e)
 		parse_pids(o->pids, &o->pids_max, e) < 0 ||
 		parse_stop(o->stop_timeout, &o->stop_seconds, e) < 0)
 		return -1;
-	return check_hostname(o->hostname, e) < 0 ? -1 : check_network(o->network, e);
+	if (check_hostname(o->hostname, e) < 0 || check_network(o->network, e) < 0)
+		return -1;
+	return check_pull(o->pull, e);
 }
 
 int run_options_parse(
@@ -128,6 +137,8 @@ int run_options_parse(
 		{"cap-drop", 0, OPTION_LIST, "CAP", "one capability less, or ALL", &o->cap_drop},
 		{"stop-timeout", 0, OPTION_STRING, "SECONDS", "from SIGTERM to SIGKILL (10)",
 			&o->stop_timeout},
+		{"pull", 0, OPTION_STRING, "WHEN",
+			"from a registry: missing (default), always or never", &o->pull},
 		{"timings", 0, OPTION_FLAG, NULL, "print what mount and start took", &o->timings},
 		{"detach", 'd', OPTION_ABSENT, NULL, "svrun run stays with the container", NULL},
 		{"gpus", 0, OPTION_ABSENT, NULL, "containers get no GPU yet", NULL},

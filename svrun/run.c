@@ -21,6 +21,7 @@
 #include "svrun/command.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
+#include "svrun/run-pull.h"
 
 enum { CONFIG_MAX = 4 << 20 };
 
@@ -229,7 +230,7 @@ int cmd_run(const struct command *self, int argc, char **argv, struct err *e)
 
 	rc = run_options_parse(&o, self, argc, argv, e);
 	if (rc == 0 && check_root(e) == 0 && supervise_streams_open(e) == 0 &&
-		protect(argc, argv, e) == 0)
+		run_pull(&o, e) == 0 && protect(argc, argv, e) == 0)
 		rc = run(&o, &status, e);
 	else
 		rc = -1;

@@ -1,0 +1,93 @@
+#include "svrun/run-pull.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "images/reference.h"
+#include "images/store.h"
+#include "svrun/command.h"
+
+static const char done[] = "SVRUN_PULLED"; /* survives the second start, as nothing else does */
+
+static int missing(const struct config *c, const char *image)
+{
+	struct store s;
+	struct digest d;
+	int rc;
+
+	if (store_open(&s, c->root, false, NULL) < 0)
+		return 1;
+	rc = store_resolve(&s, image, &d, NULL);
+	store_close(&s);
+	return rc < 0;
+}
+
+/* Does the name say where the image may be had? */
+static bool from_registry(const struct config *c, const char *image)
+{
+	struct reference r;
+	size_t n;
+
+	if (strncmp(image, "sha256:", 7) == 0)
+		return false;
+	return reference_expand(c, image, &r, 1, &n, NULL) == 0;
+}
+
+/* What it prints is not the container's output. */
+static int pull(const char *image, struct err *e)
+{
+	char *const argv[] = {mem_strdup("svrun"), mem_strdup("image"), mem_strdup("pull"),
+		mem_strdup(image), NULL};
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct err fault = {0};
+
+		if (sys_dup3(STDERR_FILENO, STDOUT_FILENO, 0) >= 0)
+			command_exec("svrun-image", argv, &fault);
+		err_print(&fault, "svrun");
+		_exit(125);
+	}
+	for (size_t i = 0; argv[i]; i++)
+		free(argv[i]);
+	if (pid < 0)
+		return err_sys(e, "fork");
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "wait for svrun image pull");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return err_set(e, ERR_NOT_FOUND, "the image could not be pulled");
+}
+
+int run_pull(const struct run_options *o, struct err *e)
+{
+	bool never = o->pull && str_eq(o->pull, "never"),
+	     always = o->pull && str_eq(o->pull, "always");
+	struct config c;
+	int rc = 0;
+
+	if (never || getenv(done)) {
+		unsetenv(done);
+		return 0;
+	}
+	/* a local name of an image that is here, the common case, costs one look */
+	if (config_load(&c, e) < 0)
+		return -1;
+	if ((always || missing(&c, o->image)) && from_registry(&c, o->image))
+		rc = pull(o->image, e);
+	else if (always)
+		rc = err_set(
+			e, ERR_USAGE, "--pull always: '%s' does not say which registry", o->image);
+	config_fini(&c);
+	if (rc == 0)
+		setenv(done, "1", 1);
+	return rc;
+}

@@ -1,0 +1,13 @@
+/* svrun run of an image that is in a registry, and not yet here. */
+#ifndef SVRUN_RUN_PULL_H
+#define SVRUN_RUN_PULL_H
+
+#include "svrun/run-options.h"
+
+/* Have the image: pull it when it is missing (or always, as --pull says) and its name says, itself
+ * or through the site's short names, where from. Called before self_protect(), which starts the
+ * program again: the second call does nothing. Errors: svrun-image has printed its own; ours names
+ * the status. */
+int run_pull(const struct run_options *o, struct err *e) must_check;
+
+#endif
