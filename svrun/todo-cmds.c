@@ -9,8 +9,6 @@
 		return err_set(e, ERR_UNSUPPORTED, "%s is not built yet", self->full);             \
 	}
 
-TODO(cmd_image_login)
-TODO(cmd_image_logout)
 TODO(cmd_image_push)
 TODO(cmd_image_convert)
 TODO(cmd_image_mount)
