@@ -4,44 +4,67 @@
 #include <string.h>
 
 #include "base/progress.h"
-#include "base/str.h"
 #include "images/download.h"
 #include "images/rebuild.h"
 
-/* ---- fetching ---- */
-
-struct fetch {
+struct completer {
+	struct image *im;
 	struct store *s;
-	char *host;
-	struct registry *r;
-	struct download *d; /* NULL: there is no source, or it could not be opened */
-	struct err opening; /* why */
+	const struct config *config;
+	const char *source;
 	struct progress *progress;
+	/* the way through the registry */
+	bool opened; /* or tried to */
+	char *host;
+	struct registry *registry;
+	struct download *download; /* NULL: there is no source, or it could not be opened ... */
+	struct err fault;          /* ... and why */
+	/* the way through the pool */
+	struct rebuild *rebuild;
 };
 
-static void fetch_open(struct fetch *f, const struct config *c, const char *source)
+struct completer *completer_new(struct image *im, struct store *s, const struct config *c,
+	const char *source, struct progress *p)
 {
-	const char *slash = strchr(source, '/');
-	struct registry_options o = {.config = c};
+	struct completer *x = mem_alloc(sizeof(*x));
 
-	if (!slash) {
-		err_set(&f->opening, ERR_CORRUPT, "'%.200s' is no repository", source);
-		return;
-	}
-	f->host = mem_printf("%.*s", (int)(slash - source), source);
-	o.host = f->host;
-	o.path = slash + 1;
-	f->r = registry_open(&o, &f->opening);
-	f->d = f->r ? download_new(f->r, &download_defaults, &f->opening) : NULL;
+	*x = (struct completer){.im = im, .s = s, .config = c, .source = source, .progress = p};
+	return x;
 }
 
-static void fetch_close(struct fetch *f)
+void completer_free(struct completer *x)
 {
-	if (f->d)
-		download_free(f->d);
-	if (f->r)
-		registry_close(f->r);
-	free(f->host);
+	if (!x)
+		return;
+	if (x->download)
+		download_free(x->download);
+	if (x->registry)
+		registry_close(x->registry);
+	free(x->host);
+	rebuild_close(x->rebuild);
+	free(x);
+}
+
+/* ---- fetching ---- */
+
+static void open_source(struct completer *x)
+{
+	const char *slash = x->source ? strchr(x->source, '/') : NULL;
+	struct registry_options o = {.config = x->config};
+
+	if (x->opened || !x->source)
+		return;
+	x->opened = true;
+	if (!slash) {
+		err_set(&x->fault, ERR_CORRUPT, "'%.200s' is no repository", x->source);
+		return;
+	}
+	x->host = mem_printf("%.*s", (int)(slash - x->source), x->source);
+	o.host = x->host;
+	o.path = slash + 1;
+	x->registry = registry_open(&o, &x->fault);
+	if (x->registry)
+		x->download = download_new(x->registry, &download_defaults, &x->fault);
 }
 
 static struct piece *cut(const struct image_layer *l, size_t *n)
@@ -61,7 +84,7 @@ static struct piece *cut(const struct image_layer *l, size_t *n)
 	return v;
 }
 
-static int copy_pieces(struct fetch *f, struct stream *in, struct blob_writer *w, struct err *e)
+static int copy_pieces(struct completer *x, struct stream *in, struct blob_writer *w, struct err *e)
 {
 	struct piece *p;
 	int rc;
@@ -73,37 +96,43 @@ static int copy_pieces(struct fetch *f, struct stream *in, struct blob_writer *w
 		stream_release(in, p);
 		if (rc < 0)
 			return -1;
-		progress_add(f->progress, n);
+		progress_add(x->progress, n);
 	}
 	return rc;
 }
 
-/* The blob as it arrives, under its name only when it is what its digest says. */
-static int fetch_layer(struct fetch *f, const struct image_layer *l, struct err *e)
+/* The blob as it arrives. */
+static int fetch_pieces(
+	struct completer *x, const struct image_layer *l, struct blob_writer *w, struct err *e)
 {
-	struct blob_writer w;
-	struct digest found;
-	struct hash h;
-	struct piece *v;
 	struct stream *in;
+	struct piece *v;
 	size_t n;
 	int rc;
 
-	if (store_blob_begin(f->s, &w, e) < 0)
-		return -1;
 	v = cut(l, &n);
-	in = stream_open(f->d, v, n, true);
-	rc = copy_pieces(f, in, &w, e);
+	in = stream_open(x->download, v, n, true);
+	rc = copy_pieces(x, in, w, e);
 	stream_close(in);
 	free(v);
+	return rc;
+}
+
+static int fetch_layer(
+	struct completer *x, const struct image_layer *l, struct blob_writer *w, struct err *e)
+{
+	struct digest found;
+	int rc;
+
+	if (store_blob_begin(x->s, w, e) < 0)
+		return -1;
+	rc = fetch_pieces(x, l, w, e);
 	if (rc == 0) {
-		h = w.hash;
-		found = hash_digest(&h);
-		rc = digest_check(&l->digest, &found, e, "%s", registry_name(f->r));
+		found = store_blob_digest(w);
+		rc = digest_check(&l->digest, &found, e, "%s", registry_name(x->registry));
 	}
-	if (rc == 0)
-		rc = store_blob_commit(&w, &found, e);
-	store_blob_abort(&w);
+	if (rc < 0)
+		store_blob_abort(w);
 	return rc;
 }
 
@@ -113,79 +142,68 @@ static int fetch_layer(struct fetch *f, const struct image_layer *l, struct err 
 static int neither(
 	const struct err *fetched, const struct err *rebuilt, const char *source, struct err *e)
 {
-	/* what a person can do something about is the kind that counts */
-	enum err_kind kind = source ? fetched->kind : ERR_NOT_FOUND;
-
-	if (!source)
-		err_set(e, kind, "it is not in the store, the image came from no registry, and %s",
+	if (!source) {
+		err_set(e, ERR_NOT_FOUND,
+			"it is not in the store, the image came from no registry, and %s",
 			rebuilt->text);
-	else
-		err_set(e, kind, "%s; nor can it be made again: %s", fetched->text, rebuilt->text);
-	if (source && fetched->hint[0])
-		return err_hint(e, "%s", fetched->hint);
-	return err_hint(e, "pull the image again from where it is");
+		return err_hint(e, "build, load or pull the image again");
+	}
+	/* what a person can do something about is the kind that counts */
+	err_set(e, fetched->kind, "%.700s; nor can it be made again: %.700s", fetched->text,
+		rebuilt->text);
+	return err_hint(e, "%s",
+		fetched->hint[0] ? fetched->hint : "pull the image again from where it is");
 }
 
-static int complete_layer(struct image *im, size_t i, struct fetch *f, struct rebuild **b,
-	const char *source, struct err *e)
+int completer_layer(struct completer *x, size_t i, struct blob_writer *w, struct err *e)
 {
-	struct err fetched = f->opening, rebuilt = {0};
+	struct err fetched, rebuilt = {0};
+	char hex[DIGEST_HEX + 1];
 
-	if (f->d && fetch_layer(f, &im->layers[i], &fetched) == 0)
+	open_source(x);
+	fetched = x->fault;
+	if (x->download && fetch_layer(x, &x->im->layers[i], w, &fetched) == 0)
 		return 0;
-	if (!*b)
-		*b = rebuild_open(im, f->s, &rebuilt);
-	if (*b && rebuild_layer(*b, i, f->progress, &rebuilt) == 0)
+	if (!x->rebuild)
+		x->rebuild = rebuild_open(x->im, x->s, &rebuilt);
+	if (x->rebuild && rebuild_layer(x->rebuild, i, w, x->progress, &rebuilt) == 0)
 		return 0;
-	return neither(&fetched, &rebuilt, source, e);
+	neither(&fetched, &rebuilt, x->source, e);
+	return err_ctx(e, "layer %zu, %.12s", i, digest_hex(&x->im->layers[i].digest, hex));
 }
 
-static uint64_t total_of(const struct image *im, const bool *which)
+static int complete_layer(struct completer *x, size_t i, struct err *e)
 {
-	uint64_t n = 0;
+	struct blob_writer w;
+	struct digest d;
+	int rc;
 
-	for (size_t i = 0; i < im->nlayers; i++)
-		n += which[i] ? im->layers[i].size : 0;
-	return n;
-}
-
-int image_complete_some(struct image *im, struct store *s, const struct config *c,
-	const char *source, bool *which, struct progress *p, struct err *e)
-{
-	struct fetch f = {.s = s, .progress = p};
-	struct rebuild *b = NULL;
-	uint64_t total;
-	int rc = 0;
-
-	for (size_t i = 0; i < im->nlayers; i++)
-		which[i] = which[i] && !store_has(s, &im->layers[i].digest);
-	total = total_of(im, which);
-	if (total == 0)
+	if (store_has(x->s, &x->im->layers[i].digest)) /* named twice, perhaps */
 		return 0;
-	progress_begin(p, "complete", total);
-	if (source)
-		fetch_open(&f, c, source);
-	for (size_t i = 0; rc == 0 && i < im->nlayers; i++)
-		if (which[i] && !store_has(s, &im->layers[i].digest) &&
-			complete_layer(im, i, &f, &b, source, e) < 0) {
-			char hex[DIGEST_HEX + 1];
-
-			rc = err_ctx(
-				e, "layer %zu, %.12s", i, digest_hex(&im->layers[i].digest, hex));
-		}
-	rebuild_close(b);
-	fetch_close(&f);
-	if (rc == 0)
-		progress_end(p);
+	if (completer_layer(x, i, &w, e) < 0)
+		return -1;
+	rc = store_blob_commit(&w, &d, e);
+	store_blob_abort(&w);
 	return rc;
 }
 
 int image_complete(struct image *im, struct store *s, const struct config *c, const char *source,
 	struct progress *p, struct err *e)
 {
-	auto_free bool *which = mem_array(im->nlayers, sizeof(*which));
+	struct completer *x;
+	uint64_t total = 0;
+	int rc = 0;
 
 	for (size_t i = 0; i < im->nlayers; i++)
-		which[i] = true;
-	return image_complete_some(im, s, c, source, which, p, e);
+		total += store_has(s, &im->layers[i].digest) ? 0 : im->layers[i].size;
+	if (total == 0)
+		return 0;
+	x = completer_new(im, s, c, source, p);
+	progress_begin(p, "complete", total);
+	for (size_t i = 0; rc == 0 && i < im->nlayers; i++)
+		rc = complete_layer(x, i, e);
+	completer_free(x);
+	if (rc == 0)
+		progress_end(p);
+	return rc;
 }

@@ -15,9 +15,14 @@ struct progress;
 int image_complete(struct image *im, struct store *s, const struct config *c, const char *source,
 	struct progress *p, struct err *e) must_check;
 
-/* The same for some layers only: which[i] says of layer i whether it is wanted, and afterwards
- * whether it was missing and has been added. */
-int image_complete_some(struct image *im, struct store *s, const struct config *c,
-	const char *source, bool *which, struct progress *p, struct err *e) must_check;
+/* The same, one layer at a time, without putting anything into the store: push only passes it on.
+ * Nothing is opened before it is needed. */
+struct completer;
+struct completer *completer_new(struct image *im, struct store *s, const struct config *c,
+	const char *source, struct progress *p) __attribute__((returns_nonnull));
+void completer_free(struct completer *x);
+/* w is begun here, holds exactly layer i's blob (w->fd, w->size), and is the caller's to commit or
+ * abort. After an error there is nothing to do. */
+int completer_layer(struct completer *x, size_t i, struct blob_writer *w, struct err *e) must_check;
 
 #endif

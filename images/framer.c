@@ -25,7 +25,7 @@ struct run {
 	size_t turn; /* the group that is to be filled next: serial ones only */
 	bool ended;  /* no turn comes any more */
 	struct hash tar;
-	struct blob_writer blob;
+	struct blob_writer *blob;
 };
 
 void framer_mark(struct framer_group *g, uint32_t length, void *user)
@@ -141,14 +141,14 @@ static int take_group(void *ctx, size_t i, size_t slot, struct err *e)
 
 	(void)i;
 	for (size_t k = 0; k < g->nmarks; k++) {
-		g->marks[k].offset += r->blob.size;
+		g->marks[k].offset += r->blob->size;
 		r->f->placed(r->f->ctx, &g->marks[k]);
 		data += g->marks[k].length;
 	}
 	if (r->f->codec != CODEC_NONE) /* a plain tar is its own blob: one digest for both */
 		hash_add(&r->tar, g->raw.data, g->raw.len);
 	r->f->tar_size += g->raw.len;
-	if (store_blob_add(&r->blob, out->data, out->len, e) < 0)
+	if (store_blob_add(r->blob, out->data, out->len, e) < 0)
 		return -1;
 	progress_add(r->f->progress, data);
 	return 0;
@@ -183,39 +183,18 @@ static int run_pipe(struct run *r, struct err *e)
 	return rc;
 }
 
-/* The blob's own digest, before it has a name. */
-static struct digest digest_so_far(const struct blob_writer *w)
+int framer_run(struct framer *f, struct blob_writer *w, struct err *e)
 {
-	struct hash h = w->hash;
-
-	return hash_digest(&h);
-}
-
-static bool is_wanted(const struct digest *want, const struct digest *found)
-{
-	return !want || digest_eq(want, found);
-}
-
-int framer_run(struct framer *f, struct store *s, struct err *e)
-{
-	struct run r = {
-		.f = f, .lock = PTHREAD_MUTEX_INITIALIZER, .turned = PTHREAD_COND_INITIALIZER};
-	int rc;
+	struct run r = {.f = f,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.turned = PTHREAD_COND_INITIALIZER,
+		.blob = w};
 
 	f->tar_size = 0;
 	hash_init(&r.tar, HASH_SHA256);
-	if (store_blob_begin(s, &r.blob, e) < 0)
+	if (run_pipe(&r, e) < 0)
 		return -1;
-	rc = run_pipe(&r, e);
-	if (rc == 0) {
-		f->digest = digest_so_far(&r.blob);
-		f->diff_id = f->codec == CODEC_NONE ? f->digest : hash_digest(&r.tar);
-		f->size = r.blob.size;
-		rc = is_wanted(f->want_diff_id, &f->diff_id) &&
-		     is_wanted(f->want_digest, &f->digest);
-	}
-	if (rc > 0 && store_blob_commit(&r.blob, &f->digest, e) < 0)
-		rc = -1;
-	store_blob_abort(&r.blob);
-	return rc;
+	f->digest = store_blob_digest(w);
+	f->diff_id = f->codec == CODEC_NONE ? f->digest : hash_digest(&r.tar);
+	return 0;
 }

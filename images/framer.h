@@ -48,15 +48,13 @@ struct framer {
 	void (*placed)(void *ctx, const struct framer_mark *m);
 	void *ctx;
 	struct progress *progress; /* counts file data; NULL: none */
-	/* What it must turn out to be, or NULL: else framer_run() stores nothing. */
-	const struct digest *want_diff_id, *want_digest;
 	/* out */
 	struct digest digest, diff_id;
-	uint64_t size, tar_size;
+	uint64_t tar_size;
 };
 
-/* Run all of it: 1 and the blob is in the store, 0 and it is not what was wanted (digest and
- * diff_id say what it would have been), -1. Memory: about 10 MiB a core, 150 MiB at most. */
-int framer_run(struct framer *f, struct store *s, struct err *e) must_check;
+/* Run all of it into a blob that was begun: whether it is committed is the caller's to say, once
+ * the digests are known. Memory: about 10 MiB a core, 150 MiB at most. */
+int framer_run(struct framer *f, struct blob_writer *w, struct err *e) must_check;
 
 #endif

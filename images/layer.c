@@ -164,8 +164,8 @@ static void placed(void *ctx, const struct framer_mark *m)
 	c->offset = m->offset;
 }
 
-static int write_layer(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
-	struct pool *p, struct store *s, bool again, struct progress *pr, struct err *e)
+int layer_write_blob(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
+	struct pool *p, struct blob_writer *blob, struct progress *pr, struct err *e)
 {
 	struct writer w = {.l = l, .number = number, .nodes = nodes, .n = n, .pool = p};
 	struct framer f = {.codec = l->codec,
@@ -173,31 +173,33 @@ static int write_layer(struct layer *l, int32_t number, struct node *const *node
 		.fill = fill,
 		.placed = placed,
 		.ctx = &w,
-		.progress = pr,
-		.want_digest = again ? &l->digest : NULL};
+		.progress = pr};
 	int rc = plan(&w, e);
 
 	f.n = w.ngroups;
 	if (rc == 0)
-		rc = framer_run(&f, s, e);
+		rc = framer_run(&f, blob, e);
 	free(w.groups);
 	if (rc < 0)
 		return -1;
 	l->digest = f.digest;
 	l->diff_id = f.diff_id;
-	l->size = f.size;
+	l->size = blob->size;
 	l->tar_size = f.tar_size;
-	return rc;
+	return 0;
 }
 
 int layer_write(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
 	struct pool *p, struct store *s, struct progress *pr, struct err *e)
 {
-	return write_layer(l, number, nodes, n, p, s, false, pr, e) < 0 ? -1 : 0;
-}
+	struct blob_writer w;
+	int rc;
 
-int layer_write_again(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
-	struct pool *p, struct store *s, struct progress *pr, struct err *e)
-{
-	return write_layer(l, number, nodes, n, p, s, true, pr, e);
+	if (store_blob_begin(s, &w, e) < 0)
+		return -1;
+	rc = layer_write_blob(l, number, nodes, n, p, &w, pr, e);
+	if (rc == 0)
+		rc = store_blob_commit(&w, &l->digest, e);
+	store_blob_abort(&w);
+	return rc;
 }

@@ -38,10 +38,9 @@ struct progress;
 int layer_write(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
 	struct pool *p, struct store *s, struct progress *pr, struct err *e) must_check;
 
-/* The same for a layer that was written before and is not in the store: nothing is stored unless
- * the blob has the digest that l says. 1 done, 0 it has not (l says what came out), -1. */
-int layer_write_again(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
-	struct pool *p, struct store *s, struct progress *pr, struct err *e) must_check;
+/* The same into a blob that was begun; whether it is committed is the caller's to say. */
+int layer_write_blob(struct layer *l, int32_t number, struct node *const *nodes, size_t n,
+	struct pool *p, struct blob_writer *blob, struct progress *pr, struct err *e) must_check;
 
 /* Decode one stored frame of a layer: exactly `length` bytes into out, or CORRUPT. */
 int codec_decode(enum codec c, const void *stored, size_t n, void *out, uint32_t length,

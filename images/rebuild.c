@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sys.h"
 #include "images/frame.h"
 #include "images/pool.h"
 
@@ -16,6 +17,7 @@ enum {
 struct rebuild {
 	struct image *im;
 	struct store *s;
+	int hold; /* keeps garbage collection away */
 	struct pool *pool;
 	struct tree *tree;
 	struct layer *layers;
@@ -40,9 +42,9 @@ struct rebuild *rebuild_open(struct image *im, struct store *s, struct err *e)
 
 	r->im = im;
 	r->s = s;
-	if (open_index(r, e) == 0)
-		/* for writing, although nothing is: it keeps garbage collection away */
-		r->pool = pool_open(s->fd, true, e);
+	r->hold = pool_hold(s->fd, e);
+	if (r->hold >= 0 && open_index(r, e) == 0)
+		r->pool = pool_open(s->fd, false, e);
 	if (r->pool)
 		return r;
 	rebuild_close(r);
@@ -55,6 +57,7 @@ void rebuild_close(struct rebuild *r)
 		return;
 	if (r->pool)
 		pool_close(r->pool);
+	sys_close_ref(&r->hold);
 	tree_free(r->tree);
 	free(r->layers);
 	free(r);
@@ -192,32 +195,43 @@ static int find_levels(struct rebuild *r, enum codec codec, struct chunk *const 
 
 /* ---- writing ---- */
 
-static int other_tar(struct err *e)
+/* 1 when w has the layer's bytes, 0 when they came out otherwise and w is gone, -1. */
+static int try_level(struct rebuild *r, size_t i, const struct nodes *l, int level,
+	struct blob_writer *w, struct progress *p, struct err *e)
 {
-	return err_set(e, ERR_NOT_FOUND,
-		"its tar comes out otherwise: it may hold folders that the index does not tell of");
+	const struct image_layer *want = &r->im->layers[i];
+	struct layer out = {.codec = want->codec, .level = level};
+	int rc;
+
+	if (store_blob_begin(r->s, w, e) < 0)
+		return -1;
+	rc = layer_write_blob(&out, (int32_t)i, l->v, l->n, r->pool, w, p, e);
+	if (rc == 0 && !digest_eq(&out.diff_id, &want->diff_id))
+		rc = err_set(e, ERR_NOT_FOUND,
+			"its tar comes out otherwise: it may hold folders that the index does not "
+			"tell of");
+	if (rc == 0)
+		rc = digest_eq(&out.digest, &want->digest);
+	if (rc <= 0)
+		store_blob_abort(w);
+	return rc;
 }
 
 static int write_again(struct rebuild *r, size_t i, const struct nodes *l, const int *levels, int n,
-	struct progress *p, struct err *e)
+	struct blob_writer *w, struct progress *p, struct err *e)
 {
-	const struct image_layer *want = &r->im->layers[i];
-
 	for (int k = 0; k < n && k < TRIES_MAX; k++) {
-		struct layer w = {.codec = want->codec, .level = levels[k], .digest = want->digest};
-		int rc = layer_write_again(
-			&w, (int32_t)i, l->v, l->n, r->pool, r->s, k == 0 ? p : NULL, e);
+		int rc = try_level(r, i, l, levels[k], w, k == 0 ? p : NULL, e);
 
 		if (rc != 0)
 			return rc < 0 ? -1 : 0;
-		if (!digest_eq(&w.diff_id, &want->diff_id))
-			return other_tar(e);
 	}
 	return err_set(e, ERR_NOT_FOUND, "no level of this %s makes the same bytes",
-		codec_name(want->codec));
+		codec_name(r->im->layers[i].codec));
 }
 
-int rebuild_layer(struct rebuild *r, size_t i, struct progress *p, struct err *e)
+int rebuild_layer(
+	struct rebuild *r, size_t i, struct blob_writer *w, struct progress *p, struct err *e)
 {
 	const struct image_layer *want = &r->im->layers[i];
 	struct nodes l = {0};
@@ -233,7 +247,7 @@ int rebuild_layer(struct rebuild *r, size_t i, struct progress *p, struct err *e
 	if (find_chunks(r, v, n, e) == 0) {
 		nlevels = find_levels(r, want->codec, v, n, (int32_t)i, levels, e);
 		if (nlevels >= 0)
-			rc = write_again(r, i, &l, levels, nlevels, p, e);
+			rc = write_again(r, i, &l, levels, nlevels, w, p, e);
 	}
 	free(v);
 	free(l.v);

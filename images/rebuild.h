@@ -14,9 +14,11 @@ struct rebuild;
 struct rebuild *rebuild_open(struct image *im, struct store *s, struct err *e) must_check;
 void rebuild_close(struct rebuild *r); /* NULL is fine */
 
-/* Have layer i of the image in the store. Errors: NOT_FOUND (the pool lacks some of its data, or
- * the bytes come out otherwise: another version of a compressor, or a folder in the layer that the
- * index does not tell of), SYSTEM. */
-int rebuild_layer(struct rebuild *r, size_t i, struct progress *p, struct err *e) must_check;
+/* Write layer i of the image again: w is begun here, holds what the layer's digest says, and is the
+ * caller's to commit or abort; after an error there is nothing to do. Errors: NOT_FOUND (the pool
+ * lacks some of its data, or the bytes come out otherwise: another version of a compressor, or a
+ * folder in the layer that the index does not tell of), SYSTEM. */
+int rebuild_layer(struct rebuild *r, size_t i, struct blob_writer *w, struct progress *p,
+	struct err *e) must_check;
 
 #endif

@@ -118,6 +118,23 @@ static void placed(void *ctx, const struct framer_mark *m)
 		.offset = m->offset};
 }
 
+static int write_blob(struct framer *f, struct layer *l, struct store *s, struct err *e)
+{
+	struct blob_writer w;
+	int rc;
+
+	if (store_blob_begin(s, &w, e) < 0)
+		return -1;
+	rc = framer_run(f, &w, e);
+	if (rc == 0)
+		rc = digest_check(&l->diff_id, &f->diff_id, e, "%s: DiffID", l->id);
+	l->size = w.size;
+	if (rc == 0)
+		rc = store_blob_commit(&w, &l->digest, e);
+	store_blob_abort(&w);
+	return rc;
+}
+
 int reframe(struct layer *l, struct source *tar, struct store *s, struct chunk_list *chunks,
 	struct progress *p, struct err *e)
 {
@@ -130,21 +147,14 @@ int reframe(struct layer *l, struct source *tar, struct store *s, struct chunk_l
 		.fill = fill,
 		.placed = placed,
 		.ctx = &r,
-		.progress = p,
-		.want_diff_id = &l->diff_id};
+		.progress = p};
 	int rc;
 
 	*chunks = (struct chunk_list){0};
-	rc = framer_run(&f, s, e);
-	if (rc == 0 && digest_check(&l->diff_id, &f.diff_id, e, "%s: DiffID", l->id) < 0)
-		rc = -1;
+	rc = write_blob(&f, l, s, e);
 	tar_reader_free(r.tar);
-	if (rc < 0) {
-		chunk_list_fini(chunks);
-		return -1;
-	}
-	l->digest = f.digest;
-	l->size = f.size;
 	l->tar_size = f.tar_size;
-	return 0;
+	if (rc < 0)
+		chunk_list_fini(chunks);
+	return rc;
 }

@@ -308,6 +308,13 @@ static int same_bytes(int dirfd, const char *hex, int fd, uint64_t size, struct 
 	return 1;
 }
 
+struct digest store_blob_digest(const struct blob_writer *w)
+{
+	struct hash h = w->hash;
+
+	return hash_digest(&h);
+}
+
 int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e)
 {
 	char hex[DIGEST_HEX + 1];

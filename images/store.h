@@ -77,6 +77,8 @@ struct blob_writer {
 };
 int store_blob_begin(struct store *s, struct blob_writer *w, struct err *e) must_check;
 int store_blob_add(struct blob_writer *w, const void *p, size_t n, struct err *e) must_check;
+/* Of what was added so far. */
+struct digest store_blob_digest(const struct blob_writer *w);
 int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e) must_check;
 void store_blob_abort(struct blob_writer *w); /* fine after commit */
 /* Fine when it is missing. */
