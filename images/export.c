@@ -29,6 +29,19 @@ static int read_chunk(struct pool *p, struct chunk *c, void *data, struct err *e
 	return pool_check(p, c, data, e);
 }
 
+int export_read(struct pool *p, const struct node *n, void *out, struct err *e)
+{
+	char path[TREE_PATH_MAX + 1];
+	unsigned char *at = out;
+
+	for (uint32_t i = 0; i < n->a.nchunks; i++) {
+		if (read_chunk(p, &n->a.chunks[i], at, e) < 0)
+			return err_ctx(e, "'%.200s'", node_path(n, path));
+		at += n->a.chunks[i].length;
+	}
+	return 0;
+}
+
 static int write_file(struct outlet *o, struct pool *p, const struct node *n, unsigned char *data,
 	struct progress *pr, struct err *e)
 {

@@ -63,6 +63,7 @@ int cmd_image_export(const struct command *self, int argc, char **argv, struct e
 /* svrun/look-cmds.c */
 int cmd_image_mount(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_unmount(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/diff-cmd.c */
 int cmd_image_diff(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/store-cmds.c */
 int cmd_image_prune(const struct command *self, int argc, char **argv, struct err *e);

@@ -11,9 +11,6 @@
 
 TODO(cmd_image_push)
 TODO(cmd_image_convert)
-TODO(cmd_image_mount)
-TODO(cmd_image_unmount)
-TODO(cmd_image_diff)
 TODO(cmd_image_prune)
 TODO(cmd_image_gc)
 TODO(cmd_image_du)
