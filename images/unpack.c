@@ -136,9 +136,13 @@ static int read_tar(struct unpacking *x, struct err *e)
 
 static int check_blob(struct unpacking *x, struct err *e)
 {
-	const struct unpack *u = x->u;
+	struct unpack *u = x->u;
 	struct digest found;
 
+	if (u->size == UNPACK_UNKNOWN) {
+		u->digest = tee_digest(x->blob);
+		return 0;
+	}
 	if (tee_bytes(x->blob) != u->size)
 		return err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %" PRIu64,
 			u->name, u->size, tee_bytes(x->blob));

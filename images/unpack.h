@@ -17,7 +17,7 @@ struct unpack {
 	enum codec codec;     /* gzip through isa-l; trailing padding, several members or frames,
 			       * skippable     frames are fine */
 	uint64_t size;        /* of the blob, as the descriptor says: more or less is CORRUPT;
-			       * UNPACK_UNKNOWN: any, and of any digest (svrun image import) */
+			       * UNPACK_UNKNOWN: any; digest is filled (svrun image import) */
 	struct digest digest; /* of the blob: checked at the end, CORRUPT */
 	const struct digest
 		*diff_id; /* checked when not NULL: costs one more sha256 of everything */
