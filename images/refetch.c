@@ -1,0 +1,233 @@
+/* Chunks whose data in the pool are damaged, from where the image came from. */
+#include "images/pull.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/progress.h"
+#include "base/sys.h"
+#include "images/chunk-fetch.h"
+#include "images/complete.h"
+#include "images/decompress.h"
+#include "images/registry.h"
+#include "images/tar-read.h"
+#include "images/tree-chunks.h"
+#include "images/unpack.h"
+
+struct refetch {
+	struct store *s;
+	const struct config *config;
+	struct image *im;
+	const char *source;
+	struct chunk **v; /* sorted by digest */
+	size_t n, left;
+	struct progress *progress;
+};
+
+static int by_digest(const void *a, const void *b)
+{
+	const struct chunk *const *x = a, *const *y = b;
+
+	return memcmp((*x)->digest.b, (*y)->digest.b, DIGEST_SIZE);
+}
+
+static struct chunk *find(const struct refetch *r, const struct digest *d)
+{
+	struct chunk key = {.digest = *d}, *k = &key;
+	struct chunk **at = bsearch(&k, r->v, r->n, sizeof(struct chunk *), by_digest);
+
+	return at ? *at : NULL;
+}
+
+/* ---- images with an index of their own: frame by frame ---- */
+
+/* Where their frames lie is what the index says. */
+static int place_chunks(struct refetch *r, struct tree *t, struct err *e)
+{
+	char text[DIGEST_TEXT + 1];
+	struct tree_chunks c;
+	size_t found = 0;
+
+	tree_chunks_init(&c, t);
+	for (size_t i = 0; i < c.n; i++) {
+		struct chunk *x = find(r, &c.v[i]->digest);
+
+		if (!x)
+			continue;
+		x->layer = c.v[i]->layer;
+		x->offset = c.v[i]->offset;
+		x->stored = c.v[i]->stored;
+		found++;
+	}
+	tree_chunks_fini(&c);
+	if (found == r->n)
+		return 0;
+	return err_set(e, ERR_NOT_FOUND, "chunk %s is not of this image",
+		digest_text(&r->v[0]->digest, text));
+}
+
+static int fetch_frames(
+	struct refetch *r, struct registry *registry, struct layer *layers, size_t n, struct err *e)
+{
+	struct chunk_fetch f = {.layers = layers, .nlayers = n, .repair = true};
+	int rc = -1;
+
+	f.download = download_new(registry, &download_defaults, e);
+	f.pool = f.download ? pool_open(r->s->fd, true, e) : NULL;
+	if (f.pool)
+		rc = chunk_fetch(&f, r->v, r->n, e);
+	pool_close(f.pool);
+	download_free(f.download);
+	return rc;
+}
+
+static int refetch_own(struct refetch *r, struct err *e)
+{
+	const char *slash = strchr(r->source, '/');
+	auto_free char *host = mem_printf("%.*s", (int)(slash - r->source), r->source);
+	struct registry_options o = {.config = r->config, .host = host, .path = slash + 1};
+	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
+	auto_free struct layer *layers = NULL;
+	struct registry *registry = NULL;
+	struct tree *t = NULL;
+	size_t n;
+	int rc = -1;
+
+	if (image_index(r->im, r->s, &b, e) == 0)
+		t = index_decode(b.data, b.len, &layers, &n, e);
+	if (t && place_chunks(r, t, e) == 0)
+		registry = registry_open(&o, e);
+	if (registry)
+		rc = fetch_frames(r, registry, layers, n, e);
+	registry_close(registry);
+	tree_free(t);
+	return rc;
+}
+
+/* ---- images of others: whole layers, until all are found ---- */
+
+static int walk_file(struct refetch *r, struct tar_reader *tar, uint64_t size, struct pool *p,
+	unsigned char *buf, struct err *e)
+{
+	while (size > 0) {
+		uint32_t want = size < CHUNK_SIZE ? (uint32_t)size : CHUNK_SIZE, have = 0;
+		struct digest d;
+		struct chunk *c;
+
+		while (have < want) {
+			const void *data;
+			size_t n;
+
+			if (tar_reader_take(tar, want - have, &data, &n, e) < 0)
+				return -1;
+			memcpy(buf + have, data, n);
+			have += (uint32_t)n;
+		}
+		size -= want;
+		d = digest_of(buf, want);
+		c = find(r, &d);
+		if (!c || c->block == CHUNK_NO_BLOCK)
+			continue;
+		if (pool_repair(p, c, buf, e) < 0)
+			return -1;
+		c->block = CHUNK_NO_BLOCK; /* done */
+		r->left--;
+	}
+	return 0;
+}
+
+static int walk_tar(struct refetch *r, struct tar_reader *tar, struct pool *p, struct err *e)
+{
+	auto_free unsigned char *buf = mem_alloc(CHUNK_SIZE);
+	const struct tar_member *m;
+	int rc;
+
+	while (r->left && (rc = tar_reader_next(tar, &m, e)) != 0) {
+		if (rc < 0)
+			return -1;
+		if (m->type == '0' && walk_file(r, tar, m->size, p, buf, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int walk_layer(
+	struct refetch *r, const struct image_layer *l, int fd, struct pool *p, struct err *e)
+{
+	struct source_fd file;
+	struct decompress *plain;
+	struct tar_reader *tar;
+	int rc = -1;
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return err_sys(e, "seek");
+	source_fd_init(&file, fd, l->size, "layer");
+	plain = decompress_new(l->codec, &file.source, unpack_limit(l->size), "layer", e);
+	if (plain) {
+		tar = tar_reader_new(decompress_source(plain), "layer");
+		rc = walk_tar(r, tar, p, e);
+		tar_reader_free(tar);
+	}
+	decompress_free(plain);
+	source_fd_fini(&file);
+	return rc;
+}
+
+static int refetch_layer(struct refetch *r, struct completer *x, size_t i, struct err *e)
+{
+	struct blob_writer w;
+	struct pool *p;
+	int rc;
+
+	if (completer_layer(x, i, &w, e) < 0)
+		return -1;
+	p = pool_open(r->s->fd, true, e); /* the completer may have had it open */
+	rc = p ? walk_layer(r, &r->im->layers[i], w.fd, p, e) : -1;
+	pool_close(p);
+	store_blob_abort(&w);
+	return rc;
+}
+
+static int refetch_foreign(struct refetch *r, struct err *e)
+{
+	struct completer *x = completer_new(r->im, r->s, r->config, r->source, r->progress);
+	int rc = 0;
+
+	r->left = r->n;
+	for (size_t i = 0; rc == 0 && r->left && i < r->im->nlayers; i++) {
+		rc = refetch_layer(r, x, i, e);
+		if (rc < 0)
+			err_ctx(e, "layer %zu", i);
+	}
+	completer_free(x);
+	if (rc == 0 && r->left)
+		return err_set(
+			e, ERR_NOT_FOUND, "%zu chunks are in none of the image's layers", r->left);
+	return rc;
+}
+
+int image_refetch(struct store *s, const struct config *c, const struct digest *manifest,
+	struct chunk *const *v, size_t n, struct progress *p, struct err *e)
+{
+	auto_free char *source = store_source(s, manifest);
+	struct refetch r = {.s = s, .config = c, .source = source, .n = n, .progress = p};
+	struct image im;
+	int rc;
+
+	if (n == 0)
+		return 0;
+	if (!source || !strchr(source, '/')) {
+		err_set(e, ERR_NOT_FOUND, "nothing is known of where the image came from");
+		return err_hint(e, "pull or build it again");
+	}
+	if (image_load(&im, s, manifest, e) < 0)
+		return -1;
+	r.im = &im;
+	r.v = mem_array(n, sizeof(struct chunk *));
+	memcpy(r.v, v, n * sizeof(struct chunk *));
+	qsort(r.v, n, sizeof(struct chunk *), by_digest);
+	rc = im.has_index ? refetch_own(&r, e) : refetch_foreign(&r, e);
+	free(r.v);
+	image_fini(&im);
+	return rc < 0 ? err_ctx(e, "fetch again from %s", source) : 0;
+}
