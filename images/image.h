@@ -89,8 +89,9 @@ int image_verify(struct image *im, struct store *s, struct image_verify *v, stru
  * EXISTS (a running instance uses it, or it is mounted: mount-keep.h), SYSTEM. */
 int image_claim(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
-/* Delete the blobs of an image that no manifest in index.json uses, and its metadata image; nothing
- * when the image has got a name again. The pool's chunks stay until garbage collection. Called with
+/* Delete the blobs of an image (or of the images of an index) that no manifest in index.json uses,
+ * its metadata image and its index; nothing when the image has got a name again. The pool's chunks
+ * stay until garbage collection. Called with
  * a claim, after the last name went. Errors: CORRUPT (another image's manifest is damaged, so that
  * it cannot be told which blobs it needs: its name is in the text), SYSTEM. */
 int image_delete(struct store *s, const struct digest *manifest, struct err *e) must_check;
