@@ -1,5 +1,11 @@
-/* Progress of long work: passed down, NULL is silent. One bar at a time on a terminal, plain lines
- * elsewhere, JSON lines on request. All functions accept NULL and are thread-safe. */
+/* Progress of long work: passed down, NULL is silent. One stage at a time: rows that move on a
+ * terminal, plain lines elsewhere, JSON lines on request. All functions accept NULL and are
+ * thread-safe.
+ *
+ * A JSON line, about once a second for what has moved, and with "done": true at the end:
+ *   {"stage":"pull","line":"LABEL","bytes":1,"seconds":0.1,"total":2,"rate":3,"done":false}
+ * without "line" for the stage as a whole; rate is bytes a second, total 0 when it is unknown; a
+ * line that ended may have a "note". */
 #ifndef BASE_PROGRESS_H
 #define BASE_PROGRESS_H
 
@@ -32,11 +38,13 @@ void progress_add(struct progress *p, uint64_t bytes);
 void progress_end(struct progress *p);
 /* Several things at once within a stage (the layers of a pull): a line each, with bytes, rate and
  * time left, that moves on a terminal; one line when it is done elsewhere; JSON lines about once a
- * second with PROGRESS_JSON. Lines live until progress_end(). NULL in, NULL out. */
+ * second with PROGRESS_JSON. What is added to a line is added to its stage; a stage that began with
+ * total 0 has that of its lines. Lines live until progress_end(). NULL in, NULL out. */
 struct progress_line;
 struct progress_line *progress_line(struct progress *p, const char *label, uint64_t total);
 void progress_line_add(struct progress_line *l, uint64_t bytes);
-/* It is done, whatever was added: what is said ("already here"), or NULL. */
+/* It is done, whatever was added (what is missing is taken off the stage's total). note: what is
+ * said instead of bytes and time ("already here"), or NULL. */
 void progress_line_end(struct progress_line *l, const char *note);
 
 /* A line of its own. */
