@@ -83,8 +83,8 @@ TEST(without_a_terminal_there_is_a_line_when_a_stage_is_done)
 
 		capture(i ? auto_stages : plain_stages, &b);
 		line = b.data;
-		assert_true(str_starts(line, "a note\nfetch         2.0 MiB    0.0"));
-		line = strstr(line, "unpack      0.0");
+		assert_true(str_starts(line, "a note\nfetch         2.0 MiB  "));
+		line = strstr(line, "unpack  ");
 		assert_non_null(line);
 		assert_non_null(strstr(line, " s\n"));
 		assert_null(strchr(b.data, '\033'));
@@ -109,7 +109,7 @@ TEST(timings_are_of_stages_only)
 	auto_buf struct buf b = BUF_INIT(1 << 16);
 
 	capture(timing_stages, &b);
-	assert_true(str_starts(b.data, "timing pull 0."));
+	assert_true(str_starts(b.data, "timing pull "));
 	assert_true(str_ends(b.data, " ms\n"));
 	assert_true(strchr(b.data, '\n') == b.data + b.len - 1);
 }
@@ -155,9 +155,9 @@ TEST(without_a_terminal_a_line_says_how_it_ended)
 	line = b.data;
 	assert_true(str_starts(line, "  bb?[31m??                already here\n"));
 	line = strchr(line, '\n') + 1;
-	assert_true(str_starts(line, "  aaaa                         10.0 MiB    0.0"));
+	assert_true(str_starts(line, "  aaaa                         10.0 MiB  "));
 	line = strchr(line, '\n') + 1;
-	assert_true(str_starts(line, "pull         10.0 MiB    0.0"));
+	assert_true(str_starts(line, "pull         10.0 MiB  "));
 	line = strchr(line, '\n') + 1;
 	assert_string_equal(line, "");
 }
@@ -332,6 +332,7 @@ static void moving_lines(void)
 	snap();
 	progress_note(p, "a note");
 	snap();
+	until_drawn();
 	progress_line_add(b, 45 * MIB);
 	progress_line_end(b, NULL);
 	snap();
@@ -361,7 +362,7 @@ TEST(on_a_terminal_lines_move_in_place_and_finished_ones_stay_above)
 	expect_row(&v[1], 3, "pull ", "");
 	assert_string_equal(v[1].cell[4], "");
 
-	expect_row(&v[2], 1, "  bbbb                         50.0 MiB    0.", " MiB/s");
+	expect_row(&v[2], 1, "  bbbb                         50.0 MiB  ", " MiB/s");
 	expect_row(&v[2], 2, "  aaaa ", " 10 %");
 	expect_row(&v[2], 3, "pull         54.0 MiB of 100.0 MiB  54 %", "");
 	assert_string_equal(v[2].cell[4], "");
@@ -370,7 +371,7 @@ TEST(on_a_terminal_lines_move_in_place_and_finished_ones_stay_above)
 	expect_row(&v[3], 3, "pull         54.0 MiB of 64.0 MiB  84 %", "");
 
 	expect_row(&v[4], 0, "a note", "");
-	expect_row(&v[4], 3, "pull         54.0 MiB    0.", " MiB/s");
+	expect_row(&v[4], 3, "pull         54.0 MiB  ", " MiB/s");
 	assert_string_equal(v[4].cell[4], "");
 }
 
@@ -405,7 +406,7 @@ TEST(more_lines_than_the_terminal_has_are_counted)
 	expect_row(&v[0], ROWS - 2, "pull         21.0 MiB of 200.0 MiB  10 %", "(16 more)");
 	assert_string_equal(v[0].cell[ROWS - 1], "");
 	expect_row(&v[1], ROWS - 3, "  layer-19 ", "2.0 MiB");
-	expect_row(&v[1], ROWS - 2, "pull         21.0 MiB    0.", "");
+	expect_row(&v[1], ROWS - 2, "pull         21.0 MiB  ", "");
 }
 
 static void long_label(void)
