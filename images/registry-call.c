@@ -187,6 +187,8 @@ int call_send(struct registry *r, struct endpoint *p, const struct call *c, stru
 	x->method = c->method;
 	x->body = c->body;
 	x->deadline_s = c->deadline_s ? c->deadline_s : EXCHANGE_DOCUMENT_S;
+	if (c->deadline_s == CALL_NO_DEADLINE)
+		x->deadline_s = 0;
 	for (unsigned n = 1;;) {
 		int rc = try_once(r, p, c, x, e);
 

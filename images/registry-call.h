@@ -3,6 +3,8 @@
 #ifndef IMAGES_REGISTRY_CALL_H
 #define IMAGES_REGISTRY_CALL_H
 
+#include <limits.h>
+
 #include "images/auth.h"
 #include "images/exchange.h"
 #include "images/registry.h"
@@ -11,6 +13,7 @@
 enum {
 	MIRROR_TRIES = 2,       /* there is somebody else to ask */
 	MIRROR_REST_MS = 60000, /* one that could not be reached is left alone so long */
+	UPLOAD_CHUNK = 16 << 20,
 };
 
 /* A place where the repository may be had. */
@@ -36,7 +39,8 @@ struct registry {
 	char *user, *secret;
 	struct endpoint *v;
 	size_t n;
-	unsigned backoff_ms; /* tests are in a hurry */
+	unsigned backoff_ms; /* tests are in a hurry, */
+	uint64_t chunk;      /* and have little to upload */
 	struct locations *locations;
 	char *mount_from;
 };
@@ -47,6 +51,8 @@ void endpoint_failed(struct endpoint *p);
 /* A mirror does not do and the next one is asked: said once. */
 void endpoint_passed_over(struct endpoint *p, const struct err *e);
 
+#define CALL_NO_DEADLINE UINT_MAX
+
 struct call {
 	const char *method;
 	const char *what; /* "manifest latest", for errors */
@@ -54,7 +60,7 @@ struct call {
 	const char *const *fields; /* "Name: value", NULL at the end; or NULL */
 	const char *scope;         /* NULL: the endpoint's */
 	struct exchange_body *body;
-	unsigned deadline_s; /* 0: EXCHANGE_DOCUMENT_S */
+	unsigned deadline_s; /* 0: EXCHANGE_DOCUMENT_S; or CALL_NO_DEADLINE */
 	bool content;        /* verified by digest */
 	bool once; /* what may pass is for the caller to try again: x->code and x->status say it */
 	bool stay; /* a redirect is an answer, too */

@@ -84,6 +84,7 @@ struct registry *registry_open(const struct registry_options *o, struct err *e)
 
 	http_open(&r->http, o->config);
 	r->backoff_ms = 250;
+	r->chunk = UPLOAD_CHUNK;
 	r->name = mem_printf("%s/%s", o->host, o->path);
 	r->locations = locations_new();
 	r->mount_from = o->mount_from ? mem_strdup(o->mount_from) : NULL;
