@@ -6,6 +6,8 @@
 
 #include "base/progress.h"
 #include "base/sys.h"
+#include "images/adopt.h"
+#include "images/complete.h"
 #include "images/decompress.h"
 #include "images/publish.h"
 #include "images/reframe.h"
@@ -18,6 +20,7 @@ struct convert {
 	struct store *s;
 	const struct convert_options *o;
 	struct progress *progress;
+	struct completer *completer;
 	struct layer *layers; /* new ones, without the index layer */
 	size_t nlayers;
 	bool *kept; /* layers that stay */
@@ -116,7 +119,7 @@ static int counted_next(struct source *s, const void **data, size_t *n, struct e
 	return rc;
 }
 
-static int reframe_layer(struct convert *x, size_t i, struct err *e)
+static int reframe_fd(struct convert *x, size_t i, int fd, struct err *e)
 {
 	const struct image_layer *from = &x->im->layers[i];
 	struct layer *l = &x->layers[i];
@@ -124,11 +127,8 @@ static int reframe_layer(struct convert *x, size_t i, struct err *e)
 	struct counted counted = {.source.next = counted_next, .progress = x->progress};
 	struct source_fd blob;
 	struct decompress *tar;
-	auto_fd int fd = store_blob_open(x->s, &from->digest, NULL, e);
 	int rc = -1;
 
-	if (fd < 0)
-		return -1;
 	source_fd_init(&blob, fd, from->size, l->id);
 	counted.in = &blob.source;
 	tar = decompress_new(from->codec, &counted.source, unpack_limit(from->size), l->id, e);
@@ -139,6 +139,27 @@ static int reframe_layer(struct convert *x, size_t i, struct err *e)
 	for (size_t k = 0; k < chunks.n; k++)
 		map_add(x, &chunks.v[k], i);
 	chunk_list_fini(&chunks);
+	return rc;
+}
+
+static int reframe_layer(struct convert *x, size_t i, struct err *e)
+{
+	const struct digest *d = &x->im->layers[i].digest;
+	struct blob_writer w;
+	int rc;
+
+	if (store_has(x->s, d)) {
+		auto_fd int fd = store_blob_open(x->s, d, NULL, e);
+
+		return fd < 0 ? -1 : reframe_fd(x, i, fd, e);
+	}
+	if (completer_layer(x->completer, i, &w, e) < 0)
+		return -1;
+	if (lseek(w.fd, 0, SEEK_SET) < 0)
+		rc = err_sys(e, "read layer %zu", i);
+	else
+		rc = reframe_fd(x, i, w.fd, e);
+	store_blob_abort(&w);
 	return rc;
 }
 
@@ -259,30 +280,62 @@ static int put_manifest(struct convert *x, struct digest *manifest, uint64_t *si
 	return publish_document(x->s, m, manifest, size, e);
 }
 
-int image_convert(struct image *im, struct store *s, const struct convert_options *o,
-	struct digest *manifest, uint64_t *size, struct progress *p, struct err *e)
+/* An image that svrun did not make and never adopted has no index to start from. */
+static int have_index(struct image *im, struct store *s, const struct config *c, const char *source,
+	struct progress *p, struct err *e)
 {
-	struct convert x = {.im = im, .s = s, .o = o, .progress = p};
+	struct pool *pool;
+	int rc;
+
+	if (image_is_indexed(im, s))
+		return 0;
+	if (image_complete(im, s, c, source, p, e) < 0)
+		return -1;
+	pool = pool_open(s->fd, true, e);
+	if (!pool)
+		return -1;
+	rc = image_adopt(im, s, pool, p, e);
+	pool_close(pool);
+	return rc;
+}
+
+static int convert(struct convert *x, struct converted *out, struct err *e)
+{
 	auto_buf struct buf index = BUF_INIT(INDEX_BYTES_MAX);
 	auto_free struct layer *old = NULL;
-	char hex[DIGEST_HEX + 1];
 	size_t nold = 0;
+
+	if (image_index(x->im, x->s, &index, e) < 0)
+		return -1;
+	x->tree = index_decode(index.data, index.len, &old, &nold, e);
+	buf_fini(&index); /* layers take memory enough */
+	if (!x->tree || check_layers(x, old, nold, e) < 0 || convert_layers(x, old, nold, e) < 0 ||
+		place_chunks(x, e) < 0)
+		return -1;
+	return put_manifest(x, &out->manifest, &out->size, e);
+}
+
+int image_convert(struct image *im, struct store *s, const struct config *c, const char *source,
+	const struct convert_options *o, struct converted *out, struct progress *p, struct err *e)
+{
+	struct convert x = {.im = im, .s = s, .o = o, .progress = p};
+	auto_fd int hold = -1;
+	char hex[DIGEST_HEX + 1];
 	int rc = -1;
 
 	x.nlayers = im->nlayers - (im->has_index && im->nlayers);
 	x.layers = mem_array(x.nlayers, sizeof(*x.layers));
 	x.kept = mem_array(x.nlayers, sizeof(*x.kept));
-	if (image_index(im, s, &index, e) == 0)
-		x.tree = index_decode(index.data, index.len, &old, &nold, e);
-	buf_fini(&index); /* layers take memory enough */
-	if (x.tree && check_layers(&x, old, nold, e) == 0 &&
-		convert_layers(&x, old, nold, e) == 0 && place_chunks(&x, e) == 0)
-		rc = put_manifest(&x, manifest, size, e);
+	x.completer = completer_new(im, s, c, source, NULL);
+	if (have_index(im, s, c, source, p, e) == 0 && (hold = pool_hold(s->fd, e)) >= 0)
+		rc = convert(&x, out, e);
+	completer_free(x.completer);
 	tree_free(x.tree);
 	free(x.layers);
 	free(x.kept);
 	free(x.map);
 	if (rc < 0)
 		return err_ctx(e, "convert image %.12s", digest_hex(&im->manifest_digest, hex));
+	out->hold = steal_fd(&hold);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef IMAGES_CONVERT_H
 #define IMAGES_CONVERT_H
 
+#include "base/config.h"
 #include "images/image.h"
 
 struct progress;
@@ -14,14 +15,23 @@ struct convert_options {
 /* What layers are compressed with when nobody says. */
 int convert_level(enum codec c);
 
-/* Write layers, index, config and manifest of an image that is indexed (image_is_indexed()), whose
- * layer blobs are in the store (image_complete()). The layers' tars stay as they are, so all
- * DiffIDs do, and with them the config, byte for byte, unless the image had no index layer: that
- * one adds a DiffID and a line of history. Layers that are in frames of this codec already stay,
- * too, unless a level is asked for. The result has no name yet; media types are OCI's.
- * Deterministic. Errors: CORRUPT (a layer that is not what its DiffID says, an index that does not
- * fit the layers), UNSUPPORTED, USAGE (no such level), SYSTEM. */
-int image_convert(struct image *im, struct store *s, const struct convert_options *o,
-	struct digest *manifest, uint64_t *size, struct progress *p, struct err *e) must_check;
+/* Write layers, index, config and manifest of an image anew. The layers' tars stay as they are, so
+ * all DiffIDs do, and with them the config, byte for byte, unless the image had no index layer:
+ * that one adds a DiffID and a line of history. Layers that are in frames of this codec already
+ * stay, too, unless a level is asked for. Media types become OCI's. Deterministic.
+ *
+ * Layer blobs that are not in the store are had again for the while (complete.h: c, source); an
+ * image without any index is adopted first. The pool must not be open in this process. The result
+ * has no name: the caller gives it one, or deletes it, before it closes *hold, which keeps garbage
+ * collection away. Errors: CORRUPT (a layer that is not what its DiffID says, an index that does
+ * not fit the layers), UNSUPPORTED, USAGE (no such level), SYSTEM, those of image_complete(). */
+struct converted {
+	struct digest manifest;
+	uint64_t size; /* of the manifest */
+	int hold;      /* to close */
+};
+int image_convert(struct image *im, struct store *s, const struct config *c, const char *source,
+	const struct convert_options *o, struct converted *out, struct progress *p,
+	struct err *e) must_check;
 
 #endif

@@ -9,8 +9,6 @@
 		return err_set(e, ERR_UNSUPPORTED, "%s is not built yet", self->full);             \
 	}
 
-TODO(cmd_image_push)
-TODO(cmd_image_convert)
 TODO(cmd_image_prune)
 TODO(cmd_image_gc)
 TODO(cmd_image_du)
