@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/range.h"
 
 enum {
 	BUFFER_SIZE = 128 << 10, /* libcurl's, per transfer */
@@ -17,55 +18,18 @@ enum {
 
 /* ---- the answer's head ---- */
 
-static const char *digits(const char *s, uint64_t *v)
-{
-	char text[21];
-	size_t n = strspn(s, "0123456789");
-
-	if (n == 0 || n >= sizeof(text))
-		return NULL;
-	memcpy(text, s, n);
-	text[n] = '\0';
-	return str_u64(text, UINT64_MAX, v) < 0 ? NULL : s + n;
-}
-
-/* "bytes 100-199/200", "bytes 100-199/\*" */
-static void parse_content_range(struct transfer *t, const char *s)
-{
-	uint64_t start, last, total = 0;
-
-	s += strspn(s, " \t");
-	if (strncasecmp(s, "bytes", 5) != 0)
-		return;
-	s += 5;
-	s += strspn(s, " \t");
-	s = digits(s, &start);
-	if (!s || *s != '-')
-		return;
-	s = digits(s + 1, &last);
-	if (!s || *s != '/' || last < start)
-		return;
-	if (s[1] != '*' && !digits(s + 1, &total))
-		return;
-	t->has_range = true;
-	t->range_start = start;
-	t->range_total = total;
-}
-
 /* Called for every line of every answer, those of redirects included. */
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
-	static const char name[] = "content-range:";
 	struct transfer *t = ctx;
-	char line[256];
+	struct range r;
 
 	if (n >= 5 && memcmp(data, "HTTP/", 5) == 0)
 		t->has_range = false;
-	if (n < sizeof(line)) {
-		memcpy(line, data, n);
-		line[n] = '\0';
-		if (strncasecmp(line, name, sizeof(name) - 1) == 0)
-			parse_content_range(t, line + sizeof(name) - 1);
+	if (range_header(&r, data, n) > 0 && r.satisfied) {
+		t->has_range = true;
+		t->range_start = r.first;
+		t->range_total = r.has_total ? r.total : 0;
 	}
 	return size * n;
 }
