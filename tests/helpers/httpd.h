@@ -28,17 +28,22 @@ struct httpd_file {
 	size_t cut;         /* close after so many bytes of the body */
 	bool ignore_range;  /* 200 for everything */
 	bool wrong_range;   /* 206 for one byte further on */
-	bool no_length;     /* the end of the connection is the end of the body */
-	size_t claim;       /* Content-Length */
-	bool endless;       /* no length, and never an end */
-	bool hang;          /* no answer at all */
-	unsigned drip_ms;   /* between one byte and the next */
-	unsigned delay_ms;  /* before the answer */
-	size_t flip;        /* 1 + position of a byte that is wrong */
+	size_t total;       /* Content-Range's */
+	bool only;          /* the faults are for ranges that begin at only_from */
+	size_t only_from;
+	bool overrun;      /* with no_length: all of the file follows the range */
+	bool no_length;    /* the end of the connection is the end of the body */
+	size_t claim;      /* Content-Length */
+	bool endless;      /* no length, and never an end */
+	bool hang;         /* no answer at all */
+	unsigned drip_ms;  /* between one byte and the next */
+	unsigned delay_ms; /* before the answer */
+	size_t flip;       /* 1 + position of a byte that is wrong */
 
 	/* what came */
-	unsigned requests, ranged;
+	unsigned requests, ranged, faulty;
 	size_t range_start; /* of the last one */
+	size_t asked;       /* bytes of all ranges */
 };
 
 struct httpd {
@@ -90,16 +95,18 @@ static bool httpd_sleep(struct httpd *h, unsigned ms)
 	return true;
 }
 
-static bool httpd_body(struct httpd *h, int fd, const struct httpd_file *f, size_t from)
+static bool httpd_body(struct httpd *h, int fd, const struct httpd_file *f, size_t from, size_t to)
 {
-	size_t n = f->n - from, end = f->cut && f->cut < n ? f->cut : n;
-	unsigned char *copy = malloc(f->n + 1);
+	size_t n = to - from, end = f->cut && f->cut < n ? f->cut : n;
+	unsigned char *flipped = f->flip ? malloc(f->n) : NULL;
+	const unsigned char *copy = f->data;
 	bool ok = true;
 
-	assert(copy);
-	memcpy(copy, f->data, f->n);
-	if (f->flip)
-		copy[f->flip - 1] ^= 1;
+	if (flipped) {
+		memcpy(flipped, f->data, f->n);
+		flipped[f->flip - 1] ^= 1;
+		copy = flipped;
+	}
 	for (size_t at = 0; ok && at < end;) {
 		size_t k = f->drip_ms ? 1 : end - at;
 
@@ -109,15 +116,17 @@ static bool httpd_body(struct httpd *h, int fd, const struct httpd_file *f, size
 		h->sent += k;
 		pthread_mutex_unlock(&h->lock);
 	}
+	if (ok && f->overrun)
+		ok = httpd_write(fd, copy, f->n);
 	while (ok && f->endless)
 		ok = httpd_write(fd, copy, f->n) && httpd_sleep(h, 1);
-	free(copy);
+	free(flipped);
 	return ok && end == n && !f->no_length;
 }
 
 /* Answer one request; false closes the connection. */
 static bool httpd_file_answer(
-	struct httpd *h, int fd, const struct httpd_file *f, bool ranged, size_t from)
+	struct httpd *h, int fd, const struct httpd_file *f, bool ranged, size_t from, size_t to)
 {
 	char head[512], length[64] = "", range[96] = "";
 	bool partial = ranged && !f->ignore_range;
@@ -140,25 +149,30 @@ static bool httpd_file_answer(
 	}
 	if (!partial)
 		from = 0;
+	if (!partial || to > f->n)
+		to = f->n;
 	if (partial)
 		snprintf(range, sizeof(range), "Content-Range: bytes %zu-%zu/%zu\r\n",
-			from + f->wrong_range, f->n - 1, f->n);
+			from + f->wrong_range, to - 1 + f->wrong_range, f->total ? f->total : f->n);
 	if (!f->no_length && !f->endless)
 		snprintf(length, sizeof(length), "Content-Length: %zu\r\n",
-			f->claim ? f->claim : f->n - from);
+			f->claim ? f->claim : to - from);
 	snprintf(head, sizeof(head), "HTTP/1.1 %s\r\n%s%s%s\r\n",
 		partial ? "206 Partial Content" : "200 OK", length, range,
 		f->header ? f->header : "");
-	return httpd_write(fd, head, strlen(head)) && httpd_body(h, fd, f, from);
+	return httpd_write(fd, head, strlen(head)) && httpd_body(h, fd, f, from, to);
 }
 
 static bool httpd_answer(struct httpd *h, int fd, const char *request)
 {
 	static const char missing[] = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
 	const char *range = strstr(request, "Range: bytes=");
-	size_t from = range ? (size_t)strtoull(range + 13, NULL, 10) : 0;
+	char *dash = NULL, path[64];
+	size_t from = range ? (size_t)strtoull(range + 13, &dash, 10) : 0;
+	size_t to = dash && dash[1] >= '0' && dash[1] <= '9'
+			    ? (size_t)strtoull(dash + 1, NULL, 10) + 1
+			    : SIZE_MAX;
 	struct httpd_file copy = {0};
-	char path[64];
 
 	if (sscanf(request, "GET %63s", path) != 1)
 		return false;
@@ -172,14 +186,17 @@ static bool httpd_answer(struct httpd *h, int fd, const char *request)
 		f->requests++;
 		f->ranged += range != NULL;
 		f->range_start = from;
+		f->asked += (to < f->n ? to : f->n) - (from < f->n ? from : f->n);
 		copy = *f;
-		if (f->times && f->requests > f->times) /* well again */
+		f->faulty += !f->only || from == f->only_from;
+		if ((f->times && f->faulty > f->times) ||
+			(f->only && from != f->only_from)) /* well again */
 			copy = (struct httpd_file){.data = f->data, .n = f->n, .path = "/"};
 	}
 	pthread_mutex_unlock(&h->lock);
 	if (!copy.path[0])
 		return httpd_write(fd, missing, sizeof(missing) - 1);
-	return httpd_file_answer(h, fd, &copy, range != NULL, from);
+	return httpd_file_answer(h, fd, &copy, range != NULL, from, to);
 }
 
 static void *httpd_serve(void *ctx)

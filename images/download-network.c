@@ -1,0 +1,225 @@
+/* The network thread: starts, runs and ends transfers. */
+#include "images/download-own.h"
+
+#include "base/sys.h"
+
+enum {
+	POLL_MS = 1000,        /* the longest sleep */
+	HEDGE_POLL_MS = 200,   /* between looks for stragglers */
+	HEDGE_STILL_MS = 2000, /* without a byte: asked for again */
+	HEDGE_YOUNG_MS = 500,  /* too early to tell */
+	HEDGE_SLOWER = 3,      /* times the median of the pieces before */
+	HEDGE_SAMPLES = 4,     /* before there is a median */
+	HEDGE_SHARE = 20,      /* at most a 20th of the bytes is fetched twice */
+};
+
+static struct lane *idle_lane(struct download *d, unsigned *n)
+{
+	struct lane *idle = NULL;
+
+	*n = 0;
+	for (unsigned i = d->limits.connections; i-- > 0;)
+		if (!d->lanes[i].busy) {
+			idle = &d->lanes[i];
+			++*n;
+		}
+	return idle;
+}
+
+/* ---- stragglers ---- */
+
+static double median(const struct download *d)
+{
+	size_t n = d->ntimes < DOWNLOAD_TIMES ? d->ntimes : DOWNLOAD_TIMES;
+	double v[DOWNLOAD_TIMES];
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = i;
+
+		for (; k > 0 && v[k - 1] > d->times[i]; k--)
+			v[k] = v[k - 1];
+		v[k] = d->times[i];
+	}
+	return n >= HEDGE_SAMPLES ? v[n / 2] : 0;
+}
+
+static bool slow(const struct lane *l, double now, double typical)
+{
+	double took = now - l->started;
+	double all = (double)(l->end - l->first), got = (double)(l->pos - l->first);
+
+	if (now - l->moved >= HEDGE_STILL_MS)
+		return true;
+	if (typical <= 0 || took < HEDGE_YOUNG_MS || took < typical)
+		return false;
+	return all * took > HEDGE_SLOWER * typical * got && (all - got) * took > typical * got;
+}
+
+static struct lane *straggler(struct download *d, double now)
+{
+	double typical = median(d);
+
+	for (unsigned i = 0; i < d->limits.connections; i++) {
+		struct lane *l = &d->lanes[i];
+		uint64_t left = l->end - l->pos;
+
+		if (!l->busy || l->unwanted || l->whole)
+			continue;
+		if (l->pos != l->moved_pos) {
+			l->moved_pos = l->pos;
+			l->moved = now;
+		}
+		if (!l->job->hedged && slow(l, now, typical) &&
+			d->hedged + left <= atomic_load(&d->received) / HEDGE_SHARE + 2 * PIECE_MAX)
+			return l;
+	}
+	return NULL;
+}
+
+/* Nothing more can be begun: who is free helps the slow. Both fill one buffer, each byte of which
+ * is the same whoever brings it; the first at the end has won. */
+static void hedge(struct download *d, struct lane *idle, double now)
+{
+	struct lane *l = straggler(d, now);
+
+	if (!l)
+		return;
+	l->job->hedged = true;
+	d->hedged += l->end - l->pos;
+	lane_start_range(idle, l->job);
+}
+
+/* ---- one turn ---- */
+
+/* End what nobody wants; say so to those who close streams. */
+static void sweep(struct download *d)
+{
+	struct stream *s, *next;
+
+	pthread_mutex_lock(&d->lock);
+	for (unsigned i = 0; i < d->limits.connections; i++) {
+		struct lane *l = &d->lanes[i];
+
+		if (l->busy && (l->stream->failed || l->stream->closing || d->stop))
+			l->unwanted = true;
+	}
+	pthread_mutex_unlock(&d->lock);
+	for (unsigned i = 0; i < d->limits.connections; i++)
+		if (d->lanes[i].busy && d->lanes[i].unwanted)
+			lane_cancel(&d->lanes[i]);
+	pthread_mutex_lock(&d->lock);
+	for (s = TAILQ_FIRST(&d->streams); s; s = next) {
+		next = TAILQ_NEXT(s, entry);
+		if (!s->closing || s->lanes > 0)
+			continue;
+		TAILQ_REMOVE(&d->streams, s, entry);
+		s->closed = true;
+		pthread_cond_broadcast(&s->cond);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+static bool start_one(struct download *d, struct lane *idle, double now)
+{
+	struct blob *whole;
+	struct job *job;
+	bool found;
+
+	pthread_mutex_lock(&d->lock);
+	found = queue_pick(d, now, &job, &whole);
+	pthread_mutex_unlock(&d->lock);
+	if (found && job)
+		lane_start_range(idle, job);
+	else if (found)
+		lane_start_whole(idle, whole);
+	return found;
+}
+
+/* Whole blobs whose next piece has memory now. */
+static void resume(struct download *d)
+{
+	for (unsigned i = 0; i < d->limits.connections; i++) {
+		struct lane *l = &d->lanes[i];
+		CURLcode code;
+		bool go;
+
+		if (!l->busy || !l->paused || l->unwanted)
+			continue;
+		pthread_mutex_lock(&d->lock);
+		go = lane_may_go_on(l);
+		pthread_mutex_unlock(&d->lock);
+		if (!go)
+			continue;
+		l->paused = false;
+		code = curl_easy_pause(l->curl, CURLPAUSE_CONT); /* may call on_data() */
+		if (code != CURLE_OK)
+			lane_end(l, code);
+	}
+}
+
+/* Start what can be started. Returns how long the network may be waited for. */
+static int schedule(struct download *d)
+{
+	double now = sys_now_ms();
+	unsigned n, delayed;
+	struct lane *idle;
+	bool relieved;
+	int wait;
+
+	pthread_mutex_lock(&d->lock);
+	d->hungry = false;
+	delayed = queue_delayed(d, now, POLL_MS, &wait);
+	pthread_mutex_unlock(&d->lock);
+	while ((idle = idle_lane(d, &n)) && n > delayed && start_one(d, idle, now))
+		;
+	resume(d);
+	idle = idle_lane(d, &n);
+	pthread_mutex_lock(&d->lock);
+	relieved = queue_relieve(d, now, n > delayed);
+	queue_delayed(d, now, idle && n < d->limits.connections ? HEDGE_POLL_MS : POLL_MS, &wait);
+	pthread_mutex_unlock(&d->lock);
+	if (idle && now >= d->next_hedge) {
+		d->next_hedge = now + HEDGE_POLL_MS;
+		hedge(d, idle, now);
+	}
+	return relieved ? 0 : wait;
+}
+
+static bool reap(struct download *d)
+{
+	bool any = false;
+	CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(d->multi, &left))) {
+		CURLcode code = m->data.result; /* m is gone when the handle is removed */
+		char *lane = NULL;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &lane);
+		lane_end((struct lane *)(void *)lane, code);
+		any = true;
+	}
+	return any;
+}
+
+void *download_network(void *arg)
+{
+	struct download *d = arg;
+	bool stop = false;
+	int wait, running;
+
+	while (!stop) {
+		sweep(d);
+		wait = schedule(d);
+		curl_multi_perform(d->multi, &running);
+		if (!reap(d))
+			curl_multi_poll(d->multi, NULL, 0, wait, NULL);
+		pthread_mutex_lock(&d->lock);
+		stop = d->stop;
+		pthread_mutex_unlock(&d->lock);
+	}
+	sweep(d);
+	return NULL;
+}
