@@ -199,8 +199,8 @@ static int refused_now(struct auth *a, unsigned generation)
 	if (generation != a->generation)
 		return tokens_refuse(&a->tokens, generation);
 	again = a->proven;
-	forget(a); /* a helper may have a fresh one, or somebody logged in */
-	a->generation = 0;
+	if (again) /* a helper may have a fresh one, or somebody logged in */
+		forget(a);
 	return again;
 }
 

@@ -236,7 +236,7 @@ static enum registry_verdict give_up(const struct end *t)
 /* e is set: again, unless that was enough. */
 static enum registry_verdict again(const struct end *t, bool at_once)
 {
-	if (t->tries >= t->p->tries + (t->a->redirected ? STALE_TRIES : 0))
+	if (t->tries >= t->p->tries)
 		return give_up(t);
 	*t->wait_ms =
 		at_once && t->tries <= STALE_TRIES
@@ -279,9 +279,9 @@ static enum registry_verdict judge_redirect(const struct end *t)
 	if (!t->a->redirected)
 		auth_let_in(&t->p->auth, t->a->generation);
 	say_status(t, ERR_NETWORK, ", redirects without end");
-	if (!location_set(t->r->locations, t->a, t->blob, url))
+	if (!location_set(t->r->locations, t->a, t->blob, url) || t->tries >= 2 * EXCHANGE_TRIES)
 		return give_up(t);
-	return again(t, true);
+	return REGISTRY_AGAIN; /* no failure, and no reason to give up: what is there may be */
 }
 
 static enum registry_verdict judge_denied(const struct end *t)
@@ -299,6 +299,8 @@ static enum registry_verdict judge_denied(const struct end *t)
 /* The registry's own answer, and nothing that another try would change. */
 static enum registry_verdict judge_final(const struct end *t)
 {
+	if (!t->a->redirected && t->status == 404)
+		auth_let_in(&t->p->auth, t->a->generation);
 	if (t->status == 404 || t->status == 410)
 		say_status(t, ERR_NOT_FOUND, "");
 	else if (t->status == 416)

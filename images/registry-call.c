@@ -99,7 +99,7 @@ static int judge_auth(
 	if (x->code != CURLE_OK && x->status == 0)
 		return TRY_ANSWER;
 	if (x->status != 401 && (x->status != 403 || generation == 0)) {
-		if (x->status >= 200 && x->status < 300)
+		if ((x->status >= 200 && x->status <= 399) || x->status == 404)
 			auth_let_in(&p->auth, generation);
 		return TRY_ANSWER;
 	}

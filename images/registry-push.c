@@ -331,8 +331,13 @@ static int session(struct upload *u, bool whole, struct err *e)
 int registry_upload(struct registry *r, const struct digest *d, int fd, uint64_t size,
 	struct progress *p, struct err *e)
 {
-	struct upload u = {
-		.r = r, .p = &r->v[r->n - 1], .d = d, .fd = fd, .size = size, .progress = p};
+	struct upload u = {.r = r,
+		.p = &r->v[r->n - 1],
+		.d = d,
+		.fd = fd,
+		.size = size,
+		.progress = p,
+		.largest = r->chunk};
 	char text[DIGEST_TEXT + 1];
 	bool whole = false;
 	int rc = -1;
