@@ -56,6 +56,7 @@ char *base64_decode(const char *text, size_t *n)
 		if (got == 0 || (got < 3 && i + 4 < len)) {
 			explicit_bzero(out, *n);
 			free(out);
+			*n = 0;
 			return NULL;
 		}
 		*n += got;

@@ -196,6 +196,8 @@ TEST(a_damaged_file_is_told_with_the_place_and_without_its_secrets)
 		{"{\"auths\":{\"r.example\":{\"auth\":\"aHVudGVyMg==\"}}}",
 			"auth: expected base64 of user:password"}, /* no colon */
 		{"{\"auths\":{\"r.example\":{\"auth\":\"dTpw=\"}}}", "expected base64"},
+		{"{\"auths\":{\"r.example\":{\"auth\":\"dTpwdTp.\"}}}", "expected base64"},
+		{"{\"auths\":{\"r.example\":{\"auth\":\"dTp=dTpw\"}}}", "expected base64"},
 		{"{\"auths\":{\"r.example\":{\"auth\":\"dQA6cA==\"}}}", "expected base64"},
 		{"{\"auths\":{\"r.example\":{\"identitytoken\":[]}}}",
 			"identitytoken: expected a string"},
