@@ -80,12 +80,13 @@ static json_t *describe(const struct node *n)
 static void record_file(
 	struct diff *d, const char *path, const struct node *a, const struct node *b, unsigned what)
 {
+	auto_free char *slashed = mem_printf("/%s", path);
 	json_t *list = json_array(), *o = json_object();
 
 	for (size_t i = 0; i < 8; i++)
 		if (what & 1u << i)
 			json_array_append_new(list, json_string(diff_names[i]));
-	json_object_set_new(o, "path", json_bytes(path));
+	json_object_set_new(o, "path", json_bytes(slashed));
 	if (a)
 		json_object_set_new(o, "old", describe(a));
 	if (b)
