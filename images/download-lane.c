@@ -326,8 +326,7 @@ static void conclude(struct lane *l, enum registry_verdict v, unsigned wait_ms, 
 	if (v == REGISTRY_OK && !l->whole)
 		win(l);
 	j = detach(l);
-	if (v == REGISTRY_NEXT && l->endpoint == b->endpoint && (j || l->whole) &&
-		!blob_next_endpoint(b))
+	if (v == REGISTRY_NEXT && (j || l->whole) && !blob_next_endpoint(b, l->endpoint + 1))
 		v = REGISTRY_FAILED;
 	if (j && v == REGISTRY_OK)
 		job_arrived(j);
@@ -483,6 +482,22 @@ static void set_options(struct lane *l)
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, l);
 }
 
+static void count_try(struct lane *l)
+{
+	struct job *j = l->job;
+
+	if (l->blob->endpoint < l->endpoint)
+		l->blob->endpoint = l->endpoint;
+	if (l->whole) {
+		l->blob->tries++;
+		return;
+	}
+	if (j->endpoint != l->endpoint)
+		j->tries = 0;
+	j->endpoint = l->endpoint;
+	j->tries++;
+}
+
 static void go(struct lane *l)
 {
 	struct download *d = l->d;
@@ -492,10 +507,12 @@ static void go(struct lane *l)
 	l->moved_pos = l->pos;
 	curl_easy_reset(l->curl); /* keeps connections and names: the multi handle has them */
 	if (registry_aim(d->r, l->endpoint, l->blob->digest, l->curl, &l->aim, &e) < 0) {
-		conclude(l, REGISTRY_NEXT, 0, &e);
+		conclude(l, REGISTRY_FAILED, 0, &e);
 		return;
 	}
 	l->aimed = true;
+	l->endpoint = l->aim.endpoint; /* those that are down are passed over */
+	count_try(l);
 	set_options(l);
 	if (curl_multi_add_handle(d->multi, l->curl) != CURLM_OK) {
 		let_go(l);
@@ -526,10 +543,6 @@ void lane_start_range(struct lane *l, struct job *j)
 	l->end = p->offset + p->length;
 	/* a server that ignores Range does no harm where all is wanted */
 	l->ranged = l->first > 0 || l->end < l->blob->size;
-	if (j->endpoint != l->endpoint)
-		j->tries = 0;
-	j->endpoint = l->endpoint;
-	j->tries++;
 	pthread_mutex_lock(&l->d->lock);
 	j->lanes++;
 	l->stream->lanes++;
@@ -543,7 +556,6 @@ void lane_start_whole(struct lane *l, struct blob *b)
 	l->whole = true;
 	l->cursor = b->first;
 	l->end = b->size;
-	b->tries++;
 	pthread_mutex_lock(&l->d->lock);
 	b->lane = l;
 	b->stream->lanes++;

@@ -162,8 +162,8 @@ void job_drop(struct job *j);
 void blob_make_whole(struct blob *b);
 /* Not read before due (0: at once). */
 void blob_wait(struct blob *b, double due);
-/* Try the next endpoint. false: there is none. */
-bool blob_next_endpoint(struct blob *b);
+/* Go on with endpoint next, if it is not behind that already. false: there is none. */
+bool blob_next_endpoint(struct blob *b, unsigned next);
 /* The next WANTED piece of a whole lane's blob that its body has not passed, or NULL. */
 struct job *lane_next_job(struct lane *l);
 /* Can a paused lane take its next piece, or end? */

@@ -192,13 +192,15 @@ static void make_ranged(struct blob *b)
 			list(&s->jobs[i]);
 }
 
-bool blob_next_endpoint(struct blob *b)
+bool blob_next_endpoint(struct blob *b, unsigned next)
 {
 	struct download *d = b->stream->d;
 
-	if (b->endpoint + 1 >= d->endpoints)
+	if (next >= d->endpoints)
 		return false;
-	b->endpoint++;
+	if (next <= b->endpoint) /* another piece found out first */
+		return true;
+	b->endpoint = next;
 	b->tries = 0;
 	b->best = b->mark = 0;
 	if (b->whole && !d->ignores_range[b->endpoint])

@@ -13,7 +13,7 @@
 
 struct registry {
 	int port;
-	unsigned endpoints;
+	unsigned endpoints, down; /* so many of the first are passed over */
 	atomic_uint aims, verdicts[4];
 };
 
@@ -34,6 +34,8 @@ int registry_aim(struct registry *r, unsigned endpoint, const struct digest *blo
 	char url[64];
 
 	(void)e;
+	if (endpoint < r->down)
+		endpoint = r->down;
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/%u/%02x", r->port, endpoint, blob->b[0]);
 	curl_easy_setopt(h, CURLOPT_URL, url);
 	curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
@@ -611,6 +613,31 @@ TEST(what_one_endpoint_lacks_comes_from_the_next)
 	teardown(&f);
 }
 
+TEST(an_endpoint_that_is_passed_over_when_aiming_is_not_tried_for_ever)
+{
+	struct fixture f;
+	struct httpd_file *whole;
+	struct piece v[20];
+
+	setup(&f);
+	f.r.endpoints = 3;
+	f.r.down = 1;
+	whole = serve(&f, 1, 1);
+	whole->ignore_range = true;
+	serve(&f, 2, 0);
+	start(&f);
+	arrives(&f, v, cut(&f, v, 20, 0, 0, 100000, 0), false); /* the second lacks it */
+	arrives(&f, v, cut(&f, v, 20, 1, 0, 100000, 0), true);
+	assert_true(whole->requests <= 5);
+	teardown(&f);
+	setup(&f);
+	f.r.endpoints = 2;
+	f.r.down = 1;
+	start(&f);
+	fails(&f, v, cut(&f, v, 20, 0, 0, 100000, 0), ERR_NOT_FOUND, "status 404");
+	teardown(&f);
+}
+
 TEST(waiting_for_one_piece_does_not_hold_up_the_others)
 {
 	struct fixture f;
@@ -897,6 +924,7 @@ RUN_TESTS(cmocka_unit_test(pieces_arrive_right_each_once_over_connections_that_a
 	cmocka_unit_test(a_body_that_is_cut_again_and_again_arrives_in_the_end),
 	cmocka_unit_test(what_stays_wrong_is_an_error_that_names_blob_and_range),
 	cmocka_unit_test(what_one_endpoint_lacks_comes_from_the_next),
+	cmocka_unit_test(an_endpoint_that_is_passed_over_when_aiming_is_not_tried_for_ever),
 	cmocka_unit_test(waiting_for_one_piece_does_not_hold_up_the_others),
 	cmocka_unit_test(a_server_that_ignores_ranges_sends_the_blob_once),
 	cmocka_unit_test(bytes_behind_the_last_piece_are_not_read),
