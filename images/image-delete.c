@@ -13,36 +13,70 @@
 
 /* ---- claims ---- */
 
-/* svrun image mount holds no lock. */
-static int claim_kept(struct store *s, const char *hex, struct err *e)
+/* svrun image mount holds no lock; and what somebody stands in stays mounted without one. */
+static int is_mounted(struct store *s, const char *hex, struct err *e)
 {
 	auto_fd int folder = sys_openat(s->fd, "mnt", O_RDONLY | O_DIRECTORY, 0);
-	int kept = folder < 0 ? err_sys(e, "open %s/mnt", s->path) : mount_is_kept(folder, hex, e);
+	struct stat here, there;
 
-	if (kept <= 0)
-		return kept;
+	if (folder < 0 || sys_fstat(folder, &here) < 0)
+		return err_sys(e, "open %s/mnt", s->path);
+	if (sys_fstatat(folder, hex, &there, AT_SYMLINK_NOFOLLOW) == 0)
+		return here.st_dev != there.st_dev || mount_is_kept(folder, hex, e);
+	return errno == ENOENT ? mount_is_kept(folder, hex, e)
+			       : err_sys(e, "stat %s/mnt/%s", s->path, hex);
+}
+
+static int claim_kept(struct store *s, const char *hex, struct err *e)
+{
+	int mounted = is_mounted(s, hex, e);
+
+	if (mounted <= 0)
+		return mounted;
 	err_set(e, ERR_EXISTS, "image %.12s is mounted", hex);
 	return err_hint(e, "svrun image unmount %.12s", hex);
 }
 
-static int claim_one(struct store *s, const struct digest *manifest, struct err *e)
+static int open_lock(struct store *s, const char *hex, struct err *e)
 {
-	char path[128], hex[DIGEST_HEX + 1];
+	char path[128];
+	int fd;
 
-	snprintf(path, sizeof(path), "mnt/%s.lock", digest_hex(manifest, hex));
+	snprintf(path, sizeof(path), "mnt/%s.lock", hex);
 	if (sys_mkdirat(s->fd, "mnt", 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "create %s/mnt", s->path);
+	fd = sys_openat(s->fd, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_sys(e, "open %s/%s", s->path, path) : fd;
+}
 
-	auto_fd int fd = sys_openat(s->fd, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+static int claim_one(struct store *s, const struct digest *manifest, struct err *e)
+{
+	char hex[DIGEST_HEX + 1];
+	auto_fd int fd = open_lock(s, digest_hex(manifest, hex), e);
 
 	if (fd < 0)
-		return err_sys(e, "open %s/%s", s->path, path);
+		return -1;
 	if (sys_flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return claim_kept(s, hex, e) < 0 ? -1 : steal_fd(&fd);
 	if (errno != EWOULDBLOCK)
-		return err_sys(e, "lock %s/%s", s->path, path);
+		return err_sys(e, "lock %s/mnt/%s.lock", s->path, hex);
 	err_set(e, ERR_EXISTS, "image %.12s is in use by a running instance", hex);
 	return err_hint(e, "stop the instance first");
+}
+
+int image_in_use(struct store *s, const struct digest *manifest, struct err *e)
+{
+	char hex[DIGEST_HEX + 1];
+	auto_fd int fd = open_lock(s, digest_hex(manifest, hex), e);
+
+	if (fd < 0)
+		return -1;
+	if (sys_flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return is_mounted(s, hex, e);
+	if (errno != EWOULDBLOCK)
+		return err_sys(e, "lock %s/mnt/%s.lock", s->path, hex);
+	/* others have shares, or one has it alone: to delete it, or to unmount it */
+	return sys_flock(fd, LOCK_SH | LOCK_NB) == 0;
 }
 
 struct claiming {

@@ -89,6 +89,10 @@ int image_verify(struct image *im, struct store *s, struct image_verify *v, stru
  * EXISTS (a running instance uses it, or it is mounted: mount-keep.h), SYSTEM. */
 int image_claim(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
+/* Does an instance or a mount use it? 1, 0 (also when it is just being deleted or unmounted), -1.
+ */
+int image_in_use(struct store *s, const struct digest *manifest, struct err *e) must_check;
+
 /* Delete the blobs of an image (or of the images of an index) that no manifest in index.json uses,
  * its metadata image and its index; nothing when the image has got a name again. The pool's chunks
  * stay until garbage collection. Called with

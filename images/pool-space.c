@@ -96,6 +96,34 @@ static int seek(struct pool_space *s, MDB_cursor *c, MDB_cursor_op op, uint64_t 
 	return 1;
 }
 
+int pool_space_list(struct pool_db *db, MDB_txn *t, MDB_dbi table, struct pool_range **v, size_t *n,
+	struct err *e)
+{
+	struct pool_space s = {.db = db};
+	struct pool_range r;
+	size_t cap = 0, size = table == db->extents ? EXTENT_SIZE : FREE_SIZE;
+	MDB_val value;
+	MDB_cursor *c;
+	int rc = mdb_cursor_open(t, table, &c);
+
+	*v = NULL;
+	*n = 0;
+	if (rc)
+		return pool_db_error(db, rc, "read ranges", e);
+	for (rc = seek(&s, c, MDB_FIRST, 0, size, &r, &value, e); rc > 0;
+		rc = seek(&s, c, MDB_NEXT, 0, size, &r, &value, e)) {
+		mem_grow(v, &cap, *n);
+		(*v)[(*n)++] = r;
+	}
+	mdb_cursor_close(c);
+	if (rc == 0)
+		return 0;
+	free(*v);
+	*v = NULL;
+	*n = 0;
+	return -1;
+}
+
 static int delete_at(struct pool_space *s, MDB_cursor *c, struct err *e)
 {
 	int rc = mdb_cursor_del(c, 0);

@@ -47,6 +47,9 @@ void pool_space_give(struct pool_space *s, uint64_t start, uint32_t blocks);
 int pool_space_release(struct pool_space *s, MDB_txn *t, struct err *e) must_check;
 void pool_space_released(struct pool_space *s);
 
+/* All ranges of the table free or extents, in their order; *v is to free(). */
+int pool_space_list(struct pool_db *db, MDB_txn *t, MDB_dbi table, struct pool_range **v, size_t *n,
+	struct err *e) must_check;
 /* Within t, which forgets what was recorded there: these blocks are free. */
 int pool_space_free(struct pool_space *s, MDB_txn *t, uint64_t start, uint64_t blocks,
 	struct err *e) must_check;
