@@ -92,10 +92,10 @@ static int tee_next(struct source *source, const void **data, size_t *n, struct 
 	rc = source_next(t->in, data, n, e);
 	if (rc <= 0)
 		return rc;
-	if (*n > t->max - t->bytes)
+	t->bytes += *n;
+	if (t->bytes > t->max)
 		return err_set(e, ERR_CORRUPT, "%s: more than the %" PRIu64 " bytes expected",
 			t->name, t->max);
-	t->bytes += *n;
 	add(t, *data, *n);
 	return rc;
 }
