@@ -46,6 +46,12 @@ char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnul
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
 char *arena_printf(struct arena *a, const char *fmt, ...) printf_like(2, 3);
 
+/* A list of texts, which somebody else owns. */
+struct strings {
+	const char **v;
+	size_t n;
+};
+
 /* A byte buffer with a ceiling. buf_add() and buf_printf() fail with CORRUPT beyond max, because
  * only data from outside can grow without bound. The data is always NUL-terminated. */
 struct buf {

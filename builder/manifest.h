@@ -17,11 +17,6 @@
 #include "base/mem.h"
 #include "images/layer.h"
 
-struct strings {
-	const char **v;
-	size_t n;
-};
-
 struct pair {
 	const char *name, *value;
 };

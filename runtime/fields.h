@@ -28,11 +28,6 @@ struct opt_i64 {
 	int64_t v;
 };
 
-struct strings {
-	const char **v; /* v[n] is NULL */
-	size_t n;
-};
-
 enum field_kind {
 	FIELD_BOOL,    /* bool */
 	FIELD_STR,     /* const char * */
@@ -40,7 +35,7 @@ enum field_kind {
 	FIELD_U32,     /* uint32_t */
 	FIELD_U64,     /* uint64_t */
 	FIELD_OPT_I64, /* struct opt_i64 */
-	FIELD_STRS,    /* struct strings */
+	FIELD_STRS,    /* struct strings; v[n] is NULL */
 	FIELD_READ,    /* read() gets base + off */
 	FIELD_REFUSE, /* known, not supported: UNSUPPORTED unless absent, null, false, 0 or empty */
 };
