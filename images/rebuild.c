@@ -33,7 +33,11 @@ static int open_index(struct rebuild *r, struct err *e)
 	if (image_index(r->im, r->s, &b, e) < 0)
 		return -1;
 	r->tree = index_decode(b.data, b.len, &r->layers, &r->nlayers, e);
-	return r->tree ? 0 : -1;
+	if (!r->tree)
+		return -1;
+	for (struct node *n = tree_root(r->tree); n; n = tree_next(n))
+		n->scratch = 0; /* of list_nodes() */
+	return 0;
 }
 
 struct rebuild *rebuild_open(struct image *im, struct store *s, struct err *e)
