@@ -1,7 +1,6 @@
 #include "builder/fetch.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/sys.h"
 #include "builder/partial.h"
 #include "builder/transfer.h"
+#include "images/http.h"
 
 enum {
 	POLL_MS = 1000,             /* the longest sleep: libcurl wakes earlier when it must */
@@ -332,17 +332,11 @@ static void begin_progress(struct fetch *f)
 	progress_begin(f->progress, "fetch", known ? f->need : 0);
 }
 
-static void global_init(void)
-{
-	curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 static int open_lanes(struct fetch *f)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	size_t n = f->n < f->limits->parallel ? f->n : f->limits->parallel;
 
-	pthread_once(&once, global_init);
+	http_init();
 	f->multi = curl_multi_init();
 	if (!f->multi)
 		return err_set(f->e, ERR_SYSTEM, "no memory for transfers");

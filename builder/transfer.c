@@ -9,12 +9,11 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/http.h"
+#include "images/url.h"
 #include "images/range.h"
 
-enum {
-	BUFFER_SIZE = 128 << 10, /* libcurl's, per transfer */
-	MAX_REDIRECTS = 10,
-};
+enum { MAX_REDIRECTS = 10 };
 
 /* ---- the answer's head ---- */
 
@@ -125,58 +124,22 @@ static size_t on_data(char *data, size_t size, size_t n, void *ctx)
 
 /* ---- a try ---- */
 
-static void set_protocols(CURL *c)
-{
-#if LIBCURL_VERSION_NUM >= 0x075500
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https,file");
-	curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-#else
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE);
-	curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
-#endif
-}
-
-/* The command curl reads these; the library leaves them to programs. Proxies it reads itself. */
-static void set_trust(CURL *c)
-{
-	static const char *const files[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
-	const char *dir = getenv("SSL_CERT_DIR");
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		const char *file = getenv(files[i]);
-
-		if (file && *file) {
-			curl_easy_setopt(c, CURLOPT_CAINFO, file);
-			return;
-		}
-	}
-	if (dir && *dir)
-		curl_easy_setopt(c, CURLOPT_CAPATH, dir);
-}
-
 int transfer_init(
 	struct transfer *t, const struct fetch_limits *l, const uint64_t *need, struct err *e)
 {
 	*t = (struct transfer){.limits = l, .need = need, .part.fd = -1, .curl = curl_easy_init()};
 	if (!t->curl)
 		return err_set(e, ERR_SYSTEM, "no memory for a transfer");
-	set_protocols(t->curl);
-	set_trust(t->curl);
+	http_common(t->curl, "http,https,file");
 	curl_easy_setopt(t->curl, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(t->curl, CURLOPT_ERRORBUFFER, t->text);
-	curl_easy_setopt(t->curl, CURLOPT_USERAGENT, "svrun/" SVRUN_VERSION);
 	curl_easy_setopt(t->curl, CURLOPT_FOLLOWLOCATION, 1L);
 	curl_easy_setopt(t->curl, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
 	curl_easy_setopt(t->curl, CURLOPT_FAILONERROR, 1L);
 	curl_easy_setopt(t->curl, CURLOPT_PIPEWAIT, 1L);
-	curl_easy_setopt(t->curl, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(t->curl, CURLOPT_BUFFERSIZE, (long)BUFFER_SIZE);
 	curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT, (long)l->connect_s);
 	curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_TIME, (long)l->stall_s);
 	curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, (long)l->stall_bytes);
-	/* the bytes as they are stored: their digest is what is locked */
-	curl_easy_setopt(t->curl, CURLOPT_ACCEPT_ENCODING, "identity");
-	curl_easy_setopt(t->curl, CURLOPT_HTTP_CONTENT_DECODING, 0L);
 	curl_easy_setopt(t->curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(t->curl, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, on_data);
@@ -192,22 +155,6 @@ void transfer_fini(struct transfer *t)
 	t->curl = NULL;
 }
 
-/* The address as errors show it: without user and password. */
-static void show_url(const char *url, char *out, size_t size)
-{
-	const char *host = strstr(url, "://");
-	size_t n = host ? strcspn(host + 3, "/?#") : 0;
-	const char *at = NULL;
-
-	for (size_t i = 0; i < n; i++)
-		if (host[3 + i] == '@')
-			at = host + 3 + i;
-	if (at)
-		snprintf(out, size, "%.*s%s", (int)(host + 3 - url), url, at + 1);
-	else
-		snprintf(out, size, "%s", url);
-}
-
 void transfer_begin(struct transfer *t)
 {
 	char range[32];
@@ -217,7 +164,7 @@ void transfer_begin(struct transfer *t)
 	t->refused = VERDICT_NONE;
 	t->retry_after_ms = 0;
 	t->text[0] = '\0';
-	show_url(t->part.in->url, t->where, sizeof(t->where));
+	url_show(t->part.in->url, t->where, sizeof(t->where));
 	snprintf(range, sizeof(range), "%" PRIu64 "-", t->part.size);
 	curl_easy_setopt(t->curl, CURLOPT_URL, t->part.in->url);
 	/* RANGE, not RESUME_FROM: that one takes a 200 for an error */

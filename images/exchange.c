@@ -233,12 +233,13 @@ bool exchange_status_passes(long status)
 	       (status >= 500 && status <= 599 && status != 501 && status != 505);
 }
 
-/* Errors that another try, or another day, would not mend. All others are the network's. */
+/* Errors that another try, or another day, would not mend, and those that have a likely reason. All
+ * others are the network's. */
 static const struct {
 	CURLcode code;
 	enum err_kind kind;
 	const char *hint;
-} fatal[] = {
+} known[] = {
 	{CURLE_URL_MALFORMAT, ERR_USAGE, NULL},
 	{CURLE_UNSUPPORTED_PROTOCOL, ERR_UNSUPPORTED, NULL},
 	{CURLE_PEER_FAILED_VERIFICATION, ERR_DENIED,
@@ -247,19 +248,20 @@ static const struct {
 	{CURLE_SSL_CERTPROBLEM, ERR_SYSTEM, "correct the client certificate and its key"},
 	{CURLE_OUT_OF_MEMORY, ERR_SYSTEM, NULL},
 	{CURLE_READ_ERROR, ERR_SYSTEM, NULL},
+	{CURLE_SSL_CONNECT_ERROR, ERR_NETWORK,
+		"when it has no TLS, the site's configuration must say plain-http"},
 };
 
 bool exchange_code_passes(CURLcode code, enum err_kind *kind, const char **hint)
 {
 	*kind = ERR_NETWORK;
 	*hint = NULL;
-	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
-		if (fatal[i].code == code) {
-			*kind = fatal[i].kind;
-			*hint = fatal[i].hint;
-			return false;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i].code == code) {
+			*kind = known[i].kind;
+			*hint = known[i].hint;
 		}
-	return true;
+	return *kind == ERR_NETWORK;
 }
 
 bool exchange_code_unreachable(CURLcode code)
