@@ -41,7 +41,7 @@ struct fake {
 
 static void fake_words(struct webd_reply *a, int status, const char *code)
 {
-	static char text[256];
+	static _Thread_local char text[256];
 
 	snprintf(text, sizeof(text), "{\"errors\":[{\"code\":\"%s\",\"message\":\"so it is\"}]}",
 		code);

@@ -209,6 +209,7 @@ static void *webd_serve(void *ctx)
 		n += (size_t)k;
 		buf[n] = '\0';
 	}
+	send(c->fd, "", 0, MSG_NOSIGNAL); /* nothing; but TSan sees what came before what follows */
 	shutdown(c->fd, SHUT_RDWR);
 	free(buf);
 	return NULL;

@@ -336,7 +336,7 @@ TEST(logging_in_is_tried_with_the_credentials_that_are_given)
 /* b is the token server of a. */
 static void token_handle(struct webd *w, const struct webd_request *q, struct webd_reply *a)
 {
-	static char text[256];
+	static _Thread_local char text[256];
 	struct fixture *f = w->ctx;
 	size_t at = strlen(f->b.log);
 

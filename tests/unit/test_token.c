@@ -40,7 +40,7 @@ static double now(void)
 
 static void answer(struct webd *w, const struct webd_request *q, struct webd_reply *a)
 {
-	static char text[TOKEN_MAX + 1024];
+	static _Thread_local char text[TOKEN_MAX + 1024];
 	struct fixture *f = w->ctx;
 	bool post = strcmp(q->method, "POST") == 0;
 	int status = post ? f->post_status : f->status;
