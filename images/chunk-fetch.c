@@ -178,8 +178,11 @@ static int do_piece(struct worker *w, const struct piece *p, struct err *e)
 		if (rc < 0)
 			err_ctx(e, "layer %d, byte %" PRIu64, (int)t->v[i]->layer, t->v[i]->offset);
 	}
-	if (rc == 0) /* plain frames are written from the piece itself */
+	if (rc == 0) { /* plain frames are written from the piece itself */
 		rc = flush(w, e);
+		if (rc < 0)
+			err_ctx(e, "layer %d", (int)t->v[r->first]->layer);
+	}
 	if (rc == 0 && lines)
 		progress_line_add(lines[t->v[r->first]->layer], p->length);
 	return rc;

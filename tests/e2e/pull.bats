@@ -11,7 +11,7 @@ push_own_image() { # [BIG-BYTES]
 		export SVRUN_ROOT=$T/builder
 		make_own_app "${1:-6000000}"
 		lock_and_build "$T/own" >"$T/own.log"
-		skopeo_ok copy -q --dest-tls-verify=false --dest-creds "${CREDS-}" ${CERTS:+--dest-cert-dir "$CERTS"} \
+		skopeo_ok copy -q --dest-tls-verify=false ${CREDS:+--dest-creds "$CREDS"} ${CERTS:+--dest-cert-dir "$CERTS"} \
 			"oci:$SVRUN_ROOT:own" "docker://$REGISTRY/own/app:${VERSION:-1}"
 	)
 	OWN=$(jq -r '[.manifests[] | select(.annotations["org.opencontainers.image.ref.name"] == "own")][0].digest' \
@@ -28,8 +28,9 @@ make_own_app() { # BIG-BYTES
 
 # A store that holds nothing.
 empty_store() {
-	rm -rf "$T/store"
-	export SVRUN_ROOT=$T/store
+	# a new one: a process of the last pull may still be syncing the old one
+	STORES=$((${STORES-0} + 1))
+	export SVRUN_ROOT=$T/store$STORES
 }
 
 pull() { # [OPTION...] REF
