@@ -138,23 +138,22 @@ static int load_index_place(struct image *im, struct err *e)
 {
 	const char *text = json_string_value(
 		json_object_get(json_object_get(im->manifest, "annotations"), INDEX_ANNOTATION));
+	const struct image_layer *last;
 
 	if (!text)
 		return 0;
 	if (index_place_parse(&im->index, text, e) < 0)
 		return err_ctx(e, "annotation " INDEX_ANNOTATION);
-	for (size_t i = 0; i < im->nlayers; i++)
-		if (digest_eq(&im->layers[i].digest, &im->index.layer)) {
-			im->has_index = im->index.offset <= im->layers[i].size &&
-					im->index.length <= im->layers[i].size - im->index.offset;
-			return im->has_index
-				       ? 0
-				       : err_set(e, ERR_CORRUPT,
-						 "the index lies beyond the end of its layer");
-		}
-	/* Tools that compress layers anew keep annotations, and the layer that carried the index is
-	 * another blob then: to us the image is one that has none. */
-	return 0;
+	/* Tools that compress layers anew, or put one on top, keep annotations: then the last layer
+	 * is another one, and to us the image is one that has no index. */
+	last = im->nlayers ? &im->layers[im->nlayers - 1] : NULL;
+	if (!last || !digest_eq(&last->digest, &im->index.layer))
+		return 0;
+	im->has_index =
+		im->index.offset <= last->size && im->index.length <= last->size - im->index.offset;
+	return im->has_index
+		       ? 0
+		       : err_set(e, ERR_CORRUPT, "the index lies beyond the end of its layer");
 }
 
 static int load(struct image *im, struct store *s, struct err *e)

@@ -313,6 +313,44 @@ TEST(an_index_in_a_layer_that_another_tool_replaced_is_none)
 	fixture_fini(f);
 }
 
+/* umoci, buildah and others keep annotations when they add a layer. */
+TEST(an_index_with_a_layer_on_top_of_it_is_none)
+{
+	struct fixture fix, *f = &fix;
+	struct built b;
+	struct image im;
+	struct digest d;
+	auto_json json_t *m = NULL, *c = NULL;
+	auto_buf struct buf out = BUF_INIT(1 << 20);
+	json_t *layers, *ids;
+
+	init(f, &b);
+	load(f, &im, &b.manifest);
+	assert_true(im.has_index);
+	m = json_deep_copy(im.manifest);
+	c = json_deep_copy(im.config);
+	image_fini(&im);
+	layers = json_object_get(m, "layers");
+	json_array_append(layers, json_array_get(layers, 0));
+	ids = json_object_get(json_object_get(c, "rootfs"), "diff_ids");
+	json_array_append(ids, json_array_get(ids, 0));
+	json_text(c, true, &out);
+	need(store_blob_put(&f->s, out.data, out.len, &d, &f->e));
+	{
+		char text[DIGEST_TEXT + 1];
+
+		json_object_set_new(m, "config",
+			json_pack("{s:s, s:s, s:I}", "mediaType", OCI_CONFIG_TYPE, "digest",
+				digest_text(&d, text), "size", (json_int_t)out.len));
+	}
+	json_text(m, true, &out);
+	need(store_blob_put(&f->s, out.data, out.len, &d, &f->e));
+	load(f, &im, &d);
+	assert_false(im.has_index);
+	image_fini(&im);
+	fixture_fini(f);
+}
+
 TEST(a_manifest_with_too_many_layers_is_refused)
 {
 	struct fixture fix, *f = &fix;
@@ -651,6 +689,7 @@ RUN_TESTS(cmocka_unit_test(a_published_image_loads_with_all_that_it_was_made_of)
 	cmocka_unit_test(the_same_tree_makes_the_same_image_in_another_store),
 	cmocka_unit_test(documents_that_are_no_image_are_refused),
 	cmocka_unit_test(an_index_in_a_layer_that_another_tool_replaced_is_none),
+	cmocka_unit_test(an_index_with_a_layer_on_top_of_it_is_none),
 	cmocka_unit_test(a_manifest_with_too_many_layers_is_refused),
 	cmocka_unit_test(an_image_that_is_well_is_found_well),
 	cmocka_unit_test(a_damaged_layer_is_named_and_repair_makes_room_for_a_new_one),
