@@ -111,9 +111,11 @@ static int check_hosts(const char *where, const json_t *list, struct err *e)
 	if (!json_is_array(list))
 		return wrong(e, where, "a list of HOST[:PORT][/PREFIX]");
 	json_array_foreach (list, i, v) {
-		if (!text_of(v))
+		const char *s = text_of(v);
+
+		if (!s)
 			return wrong(e, where, "a list of HOST[:PORT][/PREFIX]");
-		if (check_host(where, text_of(v), true, e) < 0)
+		if (check_host(where, s, true, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -137,8 +139,9 @@ static int check_registry(const char *where, json_t *o, struct err *e)
 		return err_ctx(e, "%s", where);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const json_t *v = json_object_get(o, files[i]);
+		const char *path = text_of(v);
 
-		if (v && (!text_of(v) || text_of(v)[0] != '/'))
+		if (v && (!path || path[0] != '/'))
 			return err_set(e, ERR_USAGE, "%s: key '%s': expected an absolute path",
 				where, files[i]);
 	}
@@ -182,10 +185,13 @@ static int take_short_names(struct config *c, json_t *o, struct err *e)
 		return -1;
 	if (aliases && !json_is_object(aliases))
 		return wrong(e, "short-names: aliases", "an object");
-	json_object_foreach (aliases, name, v)
-		if (!text_of(v) || !strchr(text_of(v), '/'))
+	json_object_foreach (aliases, name, v) {
+		const char *s = text_of(v);
+
+		if (!s || !strchr(s, '/'))
 			return err_set(e, ERR_USAGE,
 				"short-names: aliases: '%.100s': expected HOST[:PORT]/NAME", name);
+	}
 	if (list && check_hosts("short-names: search", list, e) < 0)
 		return -1;
 	json_object_update(c->short_names, o);
@@ -196,10 +202,12 @@ static int take_short_names(struct config *c, json_t *o, struct err *e)
 
 static int take_root(struct config *c, json_t *v, struct err *e)
 {
-	if (!text_of(v))
+	const char *root = text_of(v);
+
+	if (!root)
 		return wrong(e, "root", "a path");
 	free(c->root);
-	c->root = mem_strdup(text_of(v));
+	c->root = mem_strdup(root);
 	return 0;
 }
 

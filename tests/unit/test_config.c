@@ -157,8 +157,10 @@ static void expect_certificates(const char *host, const char *const *files, cons
 	assert_non_null(mkdtemp(dir));
 	for (; *files; files++)
 		touch(dir, *files);
-	certs[0] = one = mem_printf("%s/one", dir);
-	certs[1] = two = mem_printf("%s/two", dir);
+	one = mem_printf("%s/one", dir);
+	two = mem_printf("%s/two", dir);
+	certs[0] = one;
+	certs[1] = two;
 	if (config_registry(&c, host, &r, &e) == 0) {
 		size_t n = strlen(dir) + 1;
 

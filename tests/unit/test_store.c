@@ -492,7 +492,7 @@ TEST(a_name_with_a_digest_is_found_by_name_and_by_digest)
 	struct fixture f;
 	struct digest d, found;
 	char text[DIGEST_TEXT + 1];
-	auto_free char *ref = NULL, *other = NULL;
+	auto_free char *ref = NULL;
 
 	setup(&f);
 	d = named(&f, "registry.example/app@" DIGEST, "x"); /* an index of that digest went */
@@ -628,8 +628,8 @@ TEST(a_damaged_index_is_named)
 {
 	static const char *const cases[] = {"", "{", "[]", "{\"manifests\":{}}",
 		"{\"manifests\":[{\"annotations\":{\"org.opencontainers.image.ref.name\":\"a\"}}]}",
-		"{\"manifests\":[{\"digest\":\"sha256:0\",\"size\":1,\"annotations\":"
-		"{\"org.opencontainers.image.ref.name\":\"a\"}}]}"};
+		("{\"manifests\":[{\"digest\":\"sha256:0\",\"size\":1,\"annotations\":"
+		 "{\"org.opencontainers.image.ref.name\":\"a\"}}]}")};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture f;
