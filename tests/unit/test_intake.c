@@ -211,7 +211,7 @@ TEST(what_is_cut_off_or_no_tar_is_refused)
 	refuse(&noise, "x.tar");
 	tar_raw(&none, "", 0);
 	refuse(&none, "x.tar is empty");
-	tar_header_by_hand(&claim, "a", '0', "", 8ull << 30); /* it says 8 GiB, and has none */
+	tar_header_by_hand(&claim, "a", '0', "", 4ull << 30); /* it says 4 GiB, and has none */
 	tar_finish(&claim);
 	refuse(&claim, "x.tar");
 }

@@ -1,0 +1,369 @@
+#!/usr/bin/env bats
+# In and out without registries: load, save, import, export, with other tools on the other side.
+
+load helpers
+
+more_teardown() {
+	[ ! -d "$T/podman" ] || podman "${STORAGE[@]}" system reset -f >/dev/null 2>&1 || true
+}
+
+# Podman and skopeo with a storage of their own. See interop.bats.
+podman_setup() {
+	need_program podman
+	need_program skopeo
+	mkdir -p "$T/podman"
+	cat >"$T/policy.json" <<<'{"default": [{"type": "insecureAcceptAnything"}]}'
+	STORAGE=(--storage-driver vfs --root "$T/podman/root" --runroot "$T/podman/run"
+		--signature-policy "$T/policy.json")
+	cat >"$T/containers.conf" <<-CONF
+		[containers]
+		default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+		[engine]
+		cgroup_manager = "cgroupfs"
+		events_logger = "file"
+		runtime = "runc"
+	CONF
+	export CONTAINERS_CONF=$T/containers.conf
+}
+
+podman_do() {
+	podman "${STORAGE[@]:0:6}" "$@"
+}
+
+podman_load() { # reads an archive
+	podman "${STORAGE[@]:0:6}" load -q --signature-policy "$T/policy.json" "$@"
+}
+
+podman_run() {
+	unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
+		podman "${STORAGE[@]:0:6}" run --rm --network none "$@"
+}
+
+copy() {
+	skopeo --policy "$T/policy.json" copy -q "$@"
+}
+
+# A root file system with one of everything that tar holds; $ROOTFS is its tar.
+make_rootfs() {
+	local root=$T/rootfs
+	hello_program
+	mkdir -p "$root"/{bin,etc,dev,var/lib/dpkg}
+	cp "$WORK/hello" "$root/bin/hello"
+	head -c 3000000 /dev/urandom >"$root/etc/big"
+	ln "$root/etc/big" "$root/etc/hard"
+	ln -s ../etc/big "$root/bin/soft"
+	mkfifo "$root/etc/fifo"
+	mknod "$root/dev/null" c 1 3
+	chmod 4755 "$root/bin/hello"
+	chown 12:34 "$root/etc"
+	printf 'Package: base\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.0\n' \
+		>"$root/var/lib/dpkg/status"
+	ROOTFS=$T/rootfs.tar
+	tar -C "$root" -cf "$ROOTFS" .
+}
+
+# Two images that share a layer's data: one and two:2.
+two_images() {
+	make_rootfs
+	new_store
+	"$SVRUN" image import "$ROOTFS" one --entrypoint /bin/hello -e A=1 >"$T/one"
+	"$SVRUN" image import "$ROOTFS" two:2 --entrypoint /bin/hello --compression gzip >"$T/two"
+}
+
+other_store() {
+	export SVRUN_ROOT=$T/other
+	rm -rf --one-file-system "$SVRUN_ROOT"
+}
+
+runs() { # NAME
+	[ "$("$SVRUN" run --rm "$1" word)" = word ]
+}
+
+same_files() { # NAME: exported, it is what $T/one.tar is
+	"$SVRUN" image export "$1" | cmp - "$T/export.tar"
+}
+
+@test "save and load bring images back as they were, through files, pipes and folders" {
+	need_root
+	two_images
+	"$SVRUN" image save -q one two:2 -o "$T/a.tar"
+	"$SVRUN" image save -q one two:2 | cmp - "$T/a.tar"
+	"$SVRUN" image save -q one two:2 --format oci-dir -o "$T/dir"
+	for how in "cat $T/a.tar" "gzip -c $T/a.tar" "zstd -qc $T/a.tar" "xz -0c $T/a.tar"; do
+		other_store
+		$how | "$SVRUN" image load -q >"$T/loaded"
+		[ "$(sort "$T/loaded")" = "$(printf 'one %s\ntwo:2 %s' "$(<"$T/one")" "$(<"$T/two")")" ]
+		"$SVRUN" image verify --all >/dev/null
+	done
+	runs one
+	other_store
+	"$SVRUN" image load -q "$T/dir" >"$T/again"
+	diff "$T/loaded" "$T/again"
+	# Again, and from a file: nothing changes.
+	"$SVRUN" image load -q -i "$T/a.tar" | diff "$T/loaded" -
+	[ "$(ls "$SVRUN_ROOT/blobs/sha256" | wc -l)" = "$(ls "$T/dir/blobs/sha256" | wc -l)" ]
+}
+
+@test "a docker archive keeps the image ID, files and names, and shares what is shared" {
+	need_root
+	two_images
+	"$SVRUN" image export one >"$T/export.tar"
+	"$SVRUN" image save -q one two:2 --format docker-archive -o "$T/d.tar"
+	"$SVRUN" image save -q one two:2 --format docker-archive | cmp - "$T/d.tar"
+	[ "$(tar tf "$T/d.tar" | grep -c 'tar$')" = 2 ] # the layer and the index's, for both
+	id=$("$SVRUN" image inspect one | jq -r .imageId)
+	other_store
+	"$SVRUN" image load -q <"$T/d.tar" >/dev/null
+	[ "$("$SVRUN" image inspect one | jq -r .imageId)" = "$id" ]
+	same_files one
+	same_files two:2
+	runs one
+}
+
+@test "skopeo and podman read what we save" {
+	need_root
+	podman_setup
+	two_images
+	"$SVRUN" image save -q one two:2 -o "$T/a.tar"
+	"$SVRUN" image save -q one -o "$T/one.tar"
+	"$SVRUN" image save -q one --format docker-archive -o "$T/d.tar"
+	[ "$(skopeo inspect "oci-archive:$T/a.tar:one" | jq -r .Digest)" = "$(<"$T/one")" ]
+	[ "$(skopeo inspect "oci-archive:$T/a.tar:two:2" | jq -r .Digest)" = "$(<"$T/two")" ]
+	[ "$(skopeo inspect --config "docker-archive:$T/d.tar:one:latest" | jq -c .config.Env)" = '["A=1"]' ]
+	copy "oci-archive:$T/one.tar" "oci:$T/copy:one"
+	[ "$(jq -r '.manifests[0].digest' "$T/copy/index.json")" = "$(<"$T/one")" ]
+	"$SVRUN" image save -q one | podman_load
+	run podman_run localhost/one:latest x
+	expect_status 0
+	[ "$output" = x ]
+	podman_do rmi -f localhost/one:latest
+	"$SVRUN" image save -q one --format docker-archive | podman_load
+	run podman_run localhost/one:latest y
+	expect_status 0
+	[ "$output" = y ]
+}
+
+@test "we load what skopeo and podman save" {
+	need_root
+	podman_setup
+	two_images
+	"$SVRUN" image export one >"$T/export.tar"
+	podman_do import -q --signature-policy "$T/policy.json" --change 'ENTRYPOINT ["/bin/hello"]' \
+		"$ROOTFS" registry.example:5000/team/app:1.0 ||
+		podman_do import -q --change 'ENTRYPOINT ["/bin/hello"]' "$ROOTFS" registry.example:5000/team/app:1.0
+	for format in oci-archive docker-archive oci-dir; do
+		rm -rf "$T/saved"
+		podman_do save -q --format "$format" -o "$T/saved" registry.example:5000/team/app:1.0
+		other_store
+		"$SVRUN" image load -q "$T/saved" >"$T/loaded"
+		expect_in "$(<"$T/loaded")" "registry.example:5000/team/app:1.0 sha256:"
+		runs registry.example:5000/team/app:1.0
+		"$SVRUN" image verify --all >/dev/null
+		"$SVRUN" image export registry.example:5000/team/app:1.0 | cmp - "$T/export.tar"
+	done
+	other_store
+	podman_do save -q registry.example:5000/team/app:1.0 | "$SVRUN" image load -q
+	runs registry.example:5000/team/app:1.0
+	# skopeo, with gzip and zstd
+	export SVRUN_ROOT=$T/store
+	"$SVRUN" image save -q one -o "$T/one.tar"
+	for format in gzip zstd; do
+		rm -f "$T/saved.tar"
+		copy --dest-compress-format "$format" "oci-archive:$T/one.tar" "oci:$T/saved.$format:app:$format"
+		copy "oci:$T/saved.$format:app:$format" "oci-archive:$T/saved.tar:app:$format"
+		other_store
+		"$SVRUN" image load -q <"$T/saved.tar"
+		same_files "app:$format"
+		other_store
+		"$SVRUN" image load -q "$T/saved.$format"
+		runs "app:$format"
+	done
+	copy "oci:$T/saved.gzip:app:gzip" "docker-archive:$T/skopeo.tar:some/app:3"
+	other_store
+	"$SVRUN" image load -q "$T/skopeo.tar" >"$T/loaded"
+	same_files "$(cut -d' ' -f1 "$T/loaded")"
+}
+
+@test "umoci's layouts are loaded, and it reads ours" {
+	need_root
+	need_program umoci
+	two_images
+	"$SVRUN" image save -q two:2 --format oci-dir -o "$T/dir"
+	umoci ls --layout "$T/dir" | grep -x two:2
+	umoci --log error unpack --image "$T/dir:two:2" "$T/bundle"
+	cmp "$T/bundle/rootfs/etc/big" "$T/rootfs/etc/big"
+	echo changed >"$T/bundle/rootfs/etc/new"
+	rm "$T/bundle/rootfs/etc/hard"
+	umoci --log error repack --image "$T/dir:changed" "$T/bundle"
+	other_store
+	"$SVRUN" image load -q "$T/dir" >/dev/null
+	run "$SVRUN" image diff two:2 changed
+	expect_status 1
+	expect_in "$output" "D /etc/hard" "A /etc/new"
+	runs changed
+}
+
+@test "one image of an archive for several platforms is loaded" {
+	need_root
+	two_images
+	"$SVRUN" image import "$ROOTFS" arm --arch arm64 >"$T/arm"
+	"$SVRUN" image save -q one arm --format oci-dir -o "$T/dir"
+	# One name, two platforms: as an index, and as two entries.
+	jq -c '.manifests[].annotations."org.opencontainers.image.ref.name" = "app"' "$T/dir/index.json" >"$T/flat"
+	jq -c 'del(.manifests[].annotations)' "$T/dir/index.json" >"$T/index"
+	cp "$T/flat" "$T/dir/index.json"
+	other_store
+	[ "$("$SVRUN" image load -q "$T/dir")" = "app $(<"$T/one")" ]
+	[ "$("$SVRUN" image load -q "$T/dir" --platform linux/arm64)" = "app $(<"$T/arm")" ]
+	d=$(sha256sum <"$T/index" | cut -d' ' -f1)
+	cp "$T/index" "$T/dir/blobs/sha256/$d"
+	jq -n --arg d "sha256:$d" --argjson n "$(stat -c %s "$T/index")" '{schemaVersion: 2, manifests: [{
+		mediaType: "application/vnd.oci.image.index.v1+json", digest: $d, size: $n,
+		annotations: {"org.opencontainers.image.ref.name": "app"}}]}' >"$T/dir/index.json"
+	other_store
+	[ "$("$SVRUN" image load -q "$T/dir")" = "app $(<"$T/one")" ]
+	run "$SVRUN" image load -q "$T/dir" --platform linux/riscv64
+	expect_status 125
+	expect_in "$output" "no image for the platform linux/riscv64"
+}
+
+@test "an image without a name needs one" {
+	need_root
+	two_images
+	"$SVRUN" image save -q "$(<"$T/one")" -o "$T/a.tar"
+	other_store
+	run "$SVRUN" image load -q "$T/a.tar"
+	expect_status 2
+	expect_in "$output" "its image has no name" "--name"
+	[ -z "$(ls "$SVRUN_ROOT/blobs/sha256")" ]
+	[ "$("$SVRUN" image load -q "$T/a.tar" --name mine)" = "mine $(<"$T/one")" ]
+	export SVRUN_ROOT=$T/store
+	"$SVRUN" image save -q one two:2 -o "$T/a.tar"
+	run "$SVRUN" image load -q "$T/a.tar" --name mine
+	expect_status 2
+	expect_in "$output" "holds 2 images"
+}
+
+@test "an archive that is cut off, damaged or none leaves nothing" {
+	need_root
+	two_images
+	"$SVRUN" image save -q one -o "$T/a.tar"
+	other_store
+	size=$(stat -c %s "$T/a.tar")
+	for n in 0 100 600 3000 $((size / 2)) $((size - 4000)); do
+		head -c "$n" "$T/a.tar" >"$T/cut.tar"
+		run "$SVRUN" image load -q "$T/cut.tar"
+		expect_status 125
+		[ -z "$("$SVRUN" image ls -q)" ]
+		[ -z "$(ls -A "$SVRUN_ROOT/blobs/sha256")" ]
+	done
+	cp "$T/a.tar" "$T/bad.tar"
+	printf X | dd of="$T/bad.tar" bs=1 seek=$((size / 2)) conv=notrunc status=none
+	run "$SVRUN" image load -q - <"$T/bad.tar"
+	expect_status 125
+	expect_in "$output" "standard input: blobs/sha256/" "expected sha256:" "found sha256:"
+	[ -z "$(ls -A "$SVRUN_ROOT/blobs/sha256")" ]
+	tar -C "$T/rootfs" -cf "$T/none" bin
+	run "$SVRUN" image load -q "$T/none"
+	expect_status 125
+	expect_in "$output" "no index.json and no manifest.json" "svrun image import"
+	run "$SVRUN" image load -q "$T/none.tar"
+	expect_status 125
+	expect_in "$output" "none.tar: No such file or directory"
+}
+
+@test "what cannot be written whole gets no name" {
+	need_root
+	two_images
+	new_disk 2M
+	for command in "save -q one" "save -q one --format docker-archive" "export one --progress none"; do
+		# shellcheck disable=SC2086
+		run "$SVRUN" image $command -o "$MOUNT/x.tar"
+		expect_status 125
+		expect_in "$output" "No space left on device"
+		[ ! -e "$MOUNT/x.tar" ]
+	done
+	run "$SVRUN" image save -q one --format oci-dir -o "$MOUNT/dir"
+	expect_status 125
+	[ "$(ls -A "$MOUNT")" = lost+found ]
+	# A reader that goes away.
+	run bash -c "set -o pipefail; '$SVRUN' image save -q one 2>'$T/err' | head -c 10 >/dev/null"
+	expect_status 125
+	expect_in "$(<"$T/err")" "write standard output: Broken pipe"
+	run bash -c "set -o pipefail; '$SVRUN' image export one --progress none 2>'$T/err' | head -c 10 >/dev/null"
+	expect_status 125
+	expect_in "$(<"$T/err")" "write standard output: Broken pipe"
+}
+
+@test "a terminal is no place for an archive" {
+	need_root
+	need_program script
+	two_images
+	for command in "save one" "export one"; do
+		run script -qec "'$SVRUN' image $command" /dev/null
+		expect_in "$output" "standard output is a terminal"
+	done
+	run script -qec "'$SVRUN' image load" /dev/null
+	expect_in "$output" "standard input is a terminal"
+}
+
+@test "a root file system is imported, however it is compressed, and its config is what was asked" {
+	need_root
+	make_rootfs
+	new_store
+	options=(--entrypoint /bin/hello --cmd '["a b"]' -e A=1 -e B= -w /etc
+		-c User=0:0 -c 'Labels={"x": "y"}' -c 'ExposedPorts={"80/tcp": {}}')
+	plain=$("$SVRUN" image import "$ROOTFS" plain "${options[@]}")
+	for program in gzip zstd xz bzip2; do
+		[ "$($program -qc <"$ROOTFS" | "$SVRUN" image import - "by-$program" "${options[@]}")" = "$plain" ]
+	done
+	"$SVRUN" image inspect plain | jq -e '.config == {Entrypoint: ["/bin/hello"], Cmd: ["a b"],
+		Env: ["A=1", "B="], WorkingDir: "/etc", User: "0:0", Labels: {x: "y"}, ExposedPorts: {"80/tcp": {}}}'
+	"$SVRUN" image inspect plain | jq -e '.index and .architecture'
+	[ "$("$SVRUN" run --rm plain)" = "a b" ]
+	"$SVRUN" image export plain -o "$T/export.tar"
+	"$SVRUN" image export plain | cmp - "$T/export.tar"
+	"$SVRUN" image import "$T/export.tar" again "${options[@]}"
+	run "$SVRUN" image diff --times plain again
+	expect_status 0
+	mkdir "$T/out"
+	tar -C "$T/out" -xpf "$T/export.tar" --same-owner
+	diff -r --no-dereference "$T/out/etc/big" "$T/rootfs/etc/big"
+	[ "$(stat -c %i "$T/out/etc/big")" = "$(stat -c %i "$T/out/etc/hard")" ]
+	[ "$(stat -c '%a %F' "$T/out/bin/hello")" = "4755 regular file" ]
+	[ "$(stat -c '%u:%g' "$T/out/etc")" = 12:34 ]
+	[ "$(stat -c '%F %t,%T' "$T/out/dev/null")" = "character special file 1,3" ]
+}
+
+@test "import refuses configurations and tars that are none" {
+	need_root
+	make_rootfs
+	new_store
+	local cases=(
+		'-c Usr=1|no member '\''Usr'\''|did you mean User?'
+		'-c User|expected KEY=VALUE'
+		'-c Env=x|expected a JSON array of strings'
+		'-c Labels=[]|expected a JSON object of strings'
+		'-c Volumes={"/a":1}|whose values are {}'
+		'-e =1|expected NAME=VALUE'
+		'-w etc|expected an absolute path'
+		'--cmd [1]|expected a JSON array of strings'
+		'--compression lz4|expected zstd, gzip or none'
+	)
+	for line in "${cases[@]}"; do
+		IFS='|' read -r options text more <<<"$line"
+		# shellcheck disable=SC2086
+		run "$SVRUN" image import "$ROOTFS" x $options
+		expect_status 2
+		expect_in "$output" "$text" "$more"
+	done
+	run "$SVRUN" image import "$ROOTFS" 'No Name'
+	expect_status 2
+	head -c 5000 /dev/urandom >"$T/noise"
+	run "$SVRUN" image import "$T/noise" x --progress none
+	expect_status 125
+	head -c 1000000 "$ROOTFS" >"$T/cut"
+	run "$SVRUN" image import "$T/cut" x --progress none
+	expect_status 125
+	[ -z "$("$SVRUN" image ls -q)" ]
+}
