@@ -34,19 +34,18 @@ struct decompress {
 /* Have input, unless it has ended. */
 static int refill(struct decompress *d, struct err *e)
 {
-	const void *p;
+	static const uint8_t nothing;
+	const void *p = &nothing;
 	int rc;
 
-	while (d->left == 0 && !d->eof) {
-		rc = source_next(d->in, &p, &d->left, e);
-		if (rc < 0)
-			return -1;
-		d->eof = rc == 0;
-		d->p = p;
-		if (d->eof)
-			d->left = 0;
-	}
-	return 0;
+	if (d->left || d->eof)
+		return 0;
+	rc = source_next(d->in, &p, &d->left, e);
+	if (rc <= 0)
+		d->left = 0;
+	d->p = rc > 0 ? p : &nothing; /* the decoders add zero to it */
+	d->eof = rc == 0;
+	return rc < 0 ? -1 : 0;
 }
 
 /* ---- none ---- */

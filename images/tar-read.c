@@ -74,20 +74,22 @@ static int refill(struct tar_reader *r, struct err *e)
 	if (r->left || r->eof)
 		return 0;
 	rc = source_next(r->src, &p, &r->left, e);
-	if (rc < 0)
-		return -1;
-	r->eof = rc == 0;
-	r->p = p;
-	if (r->eof)
+	if (rc <= 0)
 		r->left = 0;
-	return 0;
+	else
+		r->p = p;
+	r->eof = rc == 0;
+	return rc < 0 ? -1 : 0;
 }
 
 /* Up to max bytes as they lie. */
 static int take_span(struct tar_reader *r, uint64_t max, const void **p, size_t *n, struct err *e)
 {
+	*n = 0;
 	if (refill(r, e) < 0)
 		return -1;
+	if (r->eof)
+		return 0;
 	*p = r->p;
 	*n = r->left < max ? r->left : (size_t)max;
 	r->p += *n;
