@@ -182,8 +182,10 @@ int http_site_led(struct http *http, const struct http_site *from, const char *u
 	if (!own)
 		return -1;
 	*led = *own;
-	if (!led->ca)
+	if (!led->ca && from->ca) {
 		led->ca = from->ca;
+		led->ca_also = true;
+	}
 	if (from->insecure && (content || same_name(own->host, from->host)))
 		led->insecure = true;
 	return 0;
@@ -191,8 +193,11 @@ int http_site_led(struct http *http, const struct http_site *from, const char *u
 
 void http_apply(CURL *h, const struct http_site *site)
 {
-	if (site->ca) /* the system's folder of certificates stays in force beside it */
+	if (site->ca)
 		curl_easy_setopt(h, CURLOPT_CAINFO, site->ca);
+	if (site->ca &&
+		!site->ca_also) /* the system's folder of certificates would stay in force */
+		curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
 	curl_easy_setopt(h, CURLOPT_SSLCERT, site->cert);
 	curl_easy_setopt(h, CURLOPT_SSLKEY, site->key);
 	curl_easy_setopt(h, CURLOPT_SSL_VERIFYPEER, site->insecure ? 0L : 1L);

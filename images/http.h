@@ -35,6 +35,7 @@ struct http_site {
 	bool plain; /* http:// */
 	bool insecure;
 	const char *ca, *cert, *key; /* PEM files, or NULL */
+	bool ca_also;                /* trust what the system trusts, too, and not only ca */
 	struct config_registry config;
 };
 

@@ -86,7 +86,8 @@ struct registry_aim {
 
 size_t registry_endpoints(const struct registry *r);
 
-/* Point handle h at a blob on an endpoint: address (the cached location of an earlier redirect
+/* Point handle h at a blob on an endpoint, or on a later one when that cannot be had at the moment
+ * (a->endpoint says which): address (the cached location of an earlier redirect
  * while it is good), protocols, TLS, proxy, timeouts, Accept-Encoding: identity, Authorization (a
  * token is fetched, or renewed 10 s before it ends: blocking), which never goes to another host.
  * The caller sets range, private pointer and callbacks, and leaves FOLLOWLOCATION as it is set
@@ -96,8 +97,9 @@ int registry_aim(struct registry *r, unsigned endpoint, const struct digest *blo
 void registry_aim_fini(struct registry_aim *a);
 
 enum registry_verdict {
-	REGISTRY_OK, /* 200 or 206 and all arrived; remembers the location it was redirected to */
-	REGISTRY_AGAIN, /* aim again, after *wait_ms: token or location renewed, 429, 5xx, broken */
+	REGISTRY_OK,    /* 200 or 206 and all arrived */
+	REGISTRY_AGAIN, /* aim again, after *wait_ms: redirected (which is remembered for the
+			 * blob), token or location renewed, 429, 5xx, broken */
 	REGISTRY_NEXT,  /* this endpoint will not do for this blob: try the next one, if there is */
 	REGISTRY_FAILED, /* no try would help */
 };

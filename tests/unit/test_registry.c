@@ -836,6 +836,89 @@ TEST(a_piece_that_breaks_off_is_tried_again_six_times)
 	teardown(&f);
 }
 
+/* ---- many at once ---- */
+
+enum { THREADS = 8, PIECES = 20 };
+
+struct worker {
+	struct fixture *f;
+	pthread_t thread;
+	unsigned failed;
+	char text[256];
+};
+
+static void *fetch_many(void *ctx)
+{
+	struct worker *w = ctx;
+	CURL *h = curl_easy_init();
+
+	for (unsigned i = 0; i < PIECES; i++) {
+		struct fixture own = {.r = w->f->r, .d = w->f->d}; /* its own error */
+		struct piece_try t;
+
+		fetch_piece(&own, h, &t);
+		if (t.verdict != REGISTRY_OK || t.n != 100) {
+			w->failed++;
+			snprintf(w->text, sizeof(w->text), "%.255s", own.e.text);
+		}
+	}
+	curl_easy_cleanup(h);
+	return NULL;
+}
+
+/* Tokens and locations that run out all the time: a location at every third request, a token when
+ * it was good so often that every thread must have heard of it. */
+static void nervous_handle(struct webd *w, const struct webd_request *q, struct webd_reply *a)
+{
+	static char token[64];
+	struct fixture *f = w->ctx;
+
+	if (strstr(q->target, "/storage/")) {
+		a->status = ++f->a.blobs % 3 ? 0 : 403;
+		if (a->status == 0)
+			fake_data(&f->a, q, a, f->a.blob, f->a.n);
+		return;
+	}
+	if (f->a.heads > 2 * THREADS) {
+		snprintf(token, sizeof(token), "Bearer t%u", ++f->a.manifests);
+		f->a.authorization = token;
+		f->a.heads = 0;
+	}
+	if (!fake_let_in(&f->a, q, a))
+		return;
+	f->a.heads++;
+	a->status = 307;
+	webd_head(a, "Location: /storage/x?sig=%u", f->a.blobs);
+}
+
+TEST(many_threads_renew_tokens_and_locations_once)
+{
+	struct fixture f;
+	struct worker w[THREADS] = {0};
+	char *challenge;
+
+	setup(&f);
+	challenge = with_tokens(&f);
+	fake_has(&f.a, f.data, DATA);
+	f.a.manifests = 1;
+	f.a.w.handle = nervous_handle;
+	f.a.w.ctx = &f;
+	open_for(&f, false, NULL);
+	for (size_t i = 0; i < THREADS; i++) {
+		w[i].f = &f;
+		assert_int_equal(pthread_create(&w[i].thread, NULL, fetch_many, &w[i]), 0);
+	}
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(w[i].thread, NULL);
+	for (size_t i = 0; i < THREADS; i++)
+		if (w[i].failed)
+			fail_msg("%u: %s", w[i].failed, w[i].text);
+	assert_true(f.a.manifests > 1);
+	assert_int_equal(f.b.generation, f.a.manifests);
+	teardown(&f);
+	free(challenge);
+}
+
 /* ---- pushing ---- */
 
 static int upload(struct fixture *f, size_t n)
@@ -1090,6 +1173,7 @@ RUN_TESTS(cmocka_unit_test(a_manifest_arrives_with_its_type_and_digest),
 	cmocka_unit_test(a_busy_registry_says_how_long_to_wait),
 	cmocka_unit_test(pieces_pass_over_a_mirror_that_does_not_do),
 	cmocka_unit_test(a_piece_that_breaks_off_is_tried_again_six_times),
+	cmocka_unit_test(many_threads_renew_tokens_and_locations_once),
 	cmocka_unit_test(a_blob_is_uploaded_in_chunks_and_a_small_one_at_once),
 	cmocka_unit_test(a_registry_says_how_big_chunks_must_be),
 	cmocka_unit_test(an_upload_goes_on_after_what_broke_it),
