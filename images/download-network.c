@@ -1,10 +1,14 @@
 /* The network thread: starts, runs and ends transfers. */
 #include "images/download-own.h"
 
+#include <time.h>
+
 #include "base/sys.h"
 
 enum {
 	POLL_MS = 1000,        /* the longest sleep */
+	NAP_US = 1000,         /* lets data gather on a link that is slower than we are */
+	NAP_BELOW = 256 << 10, /*   when a turn moved less than this */
 	HEDGE_POLL_MS = 200,   /* between looks for stragglers */
 	HEDGE_STILL_MS = 2000, /* without a byte: asked for again */
 	HEDGE_YOUNG_MS = 500,  /* too early to tell */
@@ -204,18 +208,36 @@ static bool reap(struct download *d)
 	return any;
 }
 
+/* One read for each few packets would cost more than the data themselves. Only in the middle of
+ * bodies: requests and answers are not held up. */
+static void nap(uint64_t moved)
+{
+	const struct timespec t = {.tv_nsec = NAP_US * 1000};
+
+	if (moved > 0 && moved < NAP_BELOW)
+		nanosleep(&t, NULL);
+}
+
+static void turn(struct download *d, int wait)
+{
+	uint64_t before = download_received(d);
+	int running;
+
+	curl_multi_perform(d->multi, &running);
+	if (reap(d))
+		return;
+	nap(download_received(d) - before);
+	curl_multi_poll(d->multi, NULL, 0, wait, NULL);
+}
+
 void *download_network(void *arg)
 {
 	struct download *d = arg;
 	bool stop = false;
-	int wait, running;
 
 	while (!stop) {
 		sweep(d);
-		wait = schedule(d);
-		curl_multi_perform(d->multi, &running);
-		if (!reap(d))
-			curl_multi_poll(d->multi, NULL, 0, wait, NULL);
+		turn(d, schedule(d));
 		pthread_mutex_lock(&d->lock);
 		stop = d->stop;
 		pthread_mutex_unlock(&d->lock);
