@@ -15,7 +15,6 @@
 #include "base/progress.h"
 #include "base/sys.h"
 #include "images/gc-private.h"
-#include "images/mount-keep.h"
 #include "images/pool-sweep.h"
 #include "images/reach.h"
 
@@ -38,8 +37,9 @@ static int mark_chunks(void *ctx, struct image *im, struct err *e)
 	return reach_chunks(g->s, im, mark_chunk, g, e);
 }
 
-static int mark(struct gc *g, const struct digest *manifest, struct err *e)
+static int mark(void *ctx, const struct digest *manifest, struct err *e)
 {
+	struct gc *g = ctx;
 	char hex[DIGEST_HEX + 1];
 
 	g->r->kept_images++;
@@ -51,59 +51,26 @@ static int mark(struct gc *g, const struct digest *manifest, struct err *e)
 	return err_hint(e, "svrun image fsck says more; or: svrun image rm sha256:%s", hex);
 }
 
-static int mark_named(struct gc *g, struct err *e)
-{
-	auto_free struct digest *v = NULL;
-	struct digest_map seen = {0};
-	size_t n = 0;
-	int rc = store_manifests(g->s, &v, &n, e);
-
-	for (size_t i = 0; i < n && rc == 0; i++)
-		if (!digest_map_find(&seen, &v[i])) {
-			digest_map_add(&seen, &v[i]);
-			rc = mark(g, &v[i], e);
-		}
-	digest_map_fini(&seen);
-	return rc;
-}
-
 /* ---- images that are mounted ---- */
-
-struct holding {
-	struct gc *g;
-	int (*fn)(struct gc *g, const struct digest *manifest, struct err *e);
-};
 
 /* A lock that can be had is nobody's. It is tried only for images that are going to be removed: a
  * moment later an instance could not start. */
-static int check_held(void *ctx, int dirfd, const char *name, const struct digest *d, struct err *e)
+static int check_started(
+	void *ctx, int dirfd, const char *name, const struct digest *d, struct err *e)
 {
-	struct holding *h = ctx;
+	struct gc *g = ctx;
+	char hex[DIGEST_HEX + 1];
 	int used;
 
 	(void)dirfd;
 	(void)name;
-	if (digest_map_find(&h->g->images, d))
+	if (digest_map_find(&g->images, d))
 		return 0;
-	used = image_in_use(h->g->s, d, e);
-	return used <= 0 ? used : h->fn(h->g, d, e);
-}
-
-static int each_held(
-	struct gc *g, int (*fn)(struct gc *, const struct digest *, struct err *), struct err *e)
-{
-	struct holding h = {g, fn};
-
-	return reach_files(g->s, "mnt", ".lock", check_held, &h, e);
-}
-
-static int was_started(struct gc *g, const struct digest *manifest, struct err *e)
-{
-	char hex[DIGEST_HEX + 1];
-
-	(void)g;
+	used = image_in_use(g->s, d, e);
+	if (used <= 0)
+		return used;
 	err_set(e, ERR_EXISTS, "image %.12s was started while it was being removed",
-		digest_hex(manifest, hex));
+		digest_hex(d, hex));
 	return err_hint(e, "run svrun image gc again when it has ended");
 }
 
@@ -136,10 +103,11 @@ static int collect(struct gc *g, struct pool *pool, struct progress *p, struct e
 	if (lock < 0)
 		return -1;
 	progress_begin(p, "mark", 0);
-	if (mark_named(g, e) < 0 || each_held(g, mark, e) < 0)
+	if (reach_roots(g->s, mark, g, e) < 0)
 		return -1;
 	progress_begin(p, "sweep", 0);
-	if (gc_documents(g, e) < 0 || (!g->dry && each_held(g, was_started, e) < 0) ||
+	if (gc_documents(g, e) < 0 ||
+		(!g->dry && reach_files(g->s, "mnt", ".lock", check_started, g, e) < 0) ||
 		gc_metadata(g, e) < 0)
 		return -1;
 	sys_close_ref(&lock); /* names may change: what they could name stays */

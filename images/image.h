@@ -72,7 +72,8 @@ int image_publish(struct store *s, const struct image_plan *plan, struct digest 
 	uint64_t *size, struct err *e) must_check;
 
 /* Re-hash everything an image needs: blobs against descriptors, layers' uncompressed tars against
- * DiffIDs, index, every chunk in the pool, the metadata image. With repair, a chunk that is wrong
+ * DiffIDs, index, every chunk in the pool, the metadata image. Layers that are not in the store are
+ * fine when it is known where they can be had (store_source()). With repair, a chunk that is wrong
  * or missing in the pool is decoded from its layer again, a damaged metadata image is made again,
  * and a layer that is not what its digest says is removed, so that a build writes it again (that
  * one is still an error). Reports the first fault as CORRUPT (file, expected, found); chunks (each

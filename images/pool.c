@@ -277,15 +277,28 @@ int pool_check(struct pool *p, const struct chunk *c, void *scratch, struct err 
 	return err_hint(e, "svrun image verify --repair takes the data from the image's layers");
 }
 
-/* Where its record says, whatever this session knows. */
-static int recorded_block(struct pool *p, const struct chunk *c, int64_t *block, struct err *e)
+/* Is c recorded where it says, as a chunk or as a twin? 1, 0, -1. */
+static int is_recorded(struct pool *p, const struct chunk *c, struct err *e)
 {
 	MDB_txn *t = pool_db_begin(&p->db, false, e);
+	MDB_val k, v;
+	uint8_t key[8];
+	struct chunk twin;
+	int64_t block = CHUNK_NO_BLOCK;
 	int rc;
 
 	if (!t)
 		return -1;
-	rc = pool_record_find(p, t, c, block, e);
+	rc = pool_record_find(p, t, c, &block, e);
+	if (rc >= 0 && block != c->block) {
+		pool_key_encode(key, (uint64_t)c->block);
+		k = (MDB_val){sizeof(key), key};
+		rc = pool_db_get(&p->db, t, p->db.twins, key, sizeof(key), &v, e);
+		if (rc > 0 && pool_twin_decode(p, &k, &v, &twin, e) < 0)
+			rc = -1;
+		if (rc > 0)
+			rc = digest_eq(&twin.digest, &c->digest) && twin.length == c->length;
+	}
 	mdb_txn_abort(t);
 	return rc;
 }
@@ -293,16 +306,15 @@ static int recorded_block(struct pool *p, const struct chunk *c, int64_t *block,
 int pool_repair(struct pool *p, const struct chunk *c, const void *data, struct err *e)
 {
 	struct digest d = digest_of(data, c->length);
-	int64_t block;
 	int rc;
 
 	assert(p->write);
 	if (!digest_eq(&d, &c->digest))
 		return err_set(e, ERR_CORRUPT, "the data to repair a chunk with are not its own");
-	rc = recorded_block(p, c, &block, e);
+	rc = is_recorded(p, c, e);
 	if (rc < 0)
 		return -1;
-	if (rc == 0 || block != c->block)
+	if (rc == 0)
 		return err_set(e, ERR_NOT_FOUND,
 			"a chunk to repair is not recorded at block %" PRId64, c->block);
 	if (pool_write_chunk(p, data, c->length, c->block, e) < 0)

@@ -257,3 +257,58 @@ int reach_files(struct store *s, const char *folder, const char *suffix,
 	closedir(dir);
 	return rc;
 }
+
+/* ---- roots ---- */
+
+struct roots {
+	struct store *s;
+	struct digest_map seen;
+	int (*fn)(void *ctx, const struct digest *manifest, struct err *e);
+	void *ctx;
+};
+
+static int named_roots(struct roots *r, struct err *e)
+{
+	auto_free struct digest *v = NULL;
+	struct digest_map tops = {0};
+	size_t n = 0;
+	int rc = store_manifests(r->s, &v, &n, e);
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		if (digest_map_find(&tops, &v[i]))
+			continue;
+		digest_map_add(&tops, &v[i]);
+		digest_map_add(&r->seen, &v[i]);
+		/* what an index names is run under its own digest; of a damaged one, fn has to
+		 * make something */
+		(void)!reach_blobs(r->s, &v[i], &r->seen, NULL);
+		rc = r->fn(r->ctx, &v[i], e);
+	}
+	digest_map_fini(&tops);
+	return rc;
+}
+
+static int held_root(void *ctx, int dirfd, const char *name, const struct digest *d, struct err *e)
+{
+	struct roots *r = ctx;
+	int used;
+
+	(void)dirfd;
+	(void)name;
+	if (digest_map_find(&r->seen, d))
+		return 0;
+	used = image_in_use(r->s, d, e);
+	return used <= 0 ? used : r->fn(r->ctx, d, e);
+}
+
+int reach_roots(struct store *s, int (*fn)(void *ctx, const struct digest *manifest, struct err *e),
+	void *ctx, struct err *e)
+{
+	struct roots r = {.s = s, .fn = fn, .ctx = ctx};
+	int rc = named_roots(&r, e);
+
+	if (rc == 0)
+		rc = reach_files(s, "mnt", ".lock", held_root, &r, e);
+	digest_map_fini(&r.seen);
+	return rc;
+}

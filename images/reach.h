@@ -17,6 +17,11 @@ int reach_blobs(struct store *s, const struct digest *manifest, struct digest_ma
  * the text. */
 int reach_all_blobs(struct store *s, struct digest_map *set, struct err *e) must_check;
 
+/* fn for every manifest that keeps something in the store, once: those of index.json, and images
+ * that are not there any more but used by an instance or a mount. */
+int reach_roots(struct store *s, int (*fn)(void *ctx, const struct digest *manifest, struct err *e),
+	void *ctx, struct err *e) must_check;
+
 /* Call fn for the images that a manifest or index stands for: itself, or those in the index that
  * are here. Not for what is no image for svrun (UNSUPPORTED): that has no chunks. */
 int reach_images(struct store *s, const struct digest *manifest,

@@ -1,4 +1,4 @@
-/* Chunks whose data in the pool are damaged, from where the image came from. */
+/* Chunks that the pool lacks, or whose data there are damaged, from where the image came from. */
 #include "images/pull.h"
 
 #include <stdio.h>
@@ -20,6 +20,7 @@ struct refetch {
 	struct image *im;
 	const char *source;
 	struct chunk **v; /* sorted by digest */
+	bool *done;
 	size_t n, left;
 	struct progress *progress;
 };
@@ -31,12 +32,11 @@ static int by_digest(const void *a, const void *b)
 	return memcmp((*x)->digest.b, (*y)->digest.b, DIGEST_SIZE);
 }
 
-static struct chunk *find(const struct refetch *r, const struct digest *d)
+static struct chunk **find(const struct refetch *r, const struct digest *d)
 {
 	struct chunk key = {.digest = *d}, *k = &key;
-	struct chunk **at = bsearch(&k, r->v, r->n, sizeof(struct chunk *), by_digest);
 
-	return at ? *at : NULL;
+	return bsearch(&k, r->v, r->n, sizeof(struct chunk *), by_digest);
 }
 
 /* ---- images with an index of their own: frame by frame ---- */
@@ -50,13 +50,13 @@ static int place_chunks(struct refetch *r, struct tree *t, struct err *e)
 
 	tree_chunks_init(&c, t);
 	for (size_t i = 0; i < c.n; i++) {
-		struct chunk *x = find(r, &c.v[i]->digest);
+		struct chunk **x = find(r, &c.v[i]->digest);
 
 		if (!x)
 			continue;
-		x->layer = c.v[i]->layer;
-		x->offset = c.v[i]->offset;
-		x->stored = c.v[i]->stored;
+		(*x)->layer = c.v[i]->layer;
+		(*x)->offset = c.v[i]->offset;
+		(*x)->stored = c.v[i]->stored;
 		found++;
 	}
 	tree_chunks_fini(&c);
@@ -66,16 +66,37 @@ static int place_chunks(struct refetch *r, struct tree *t, struct err *e)
 		digest_text(&r->v[0]->digest, text));
 }
 
+/* What is damaged is written over; what the pool lacks is added. */
+static int fetch_both(struct refetch *r, struct chunk_fetch *f, struct err *e)
+{
+	auto_free struct chunk **damaged = mem_array(r->n, sizeof(struct chunk *)),
+			       **missing = mem_array(r->n, sizeof(struct chunk *));
+	size_t n = 0, m = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->v[i]->block == CHUNK_NO_BLOCK)
+			missing[m++] = r->v[i];
+		else
+			damaged[n++] = r->v[i];
+	f->repair = true;
+	if (n && chunk_fetch(f, damaged, n, e) < 0)
+		return -1;
+	f->repair = false;
+	if (m && chunk_fetch(f, missing, m, e) < 0)
+		return -1;
+	return m ? pool_commit(f->pool, e) : 0;
+}
+
 static int fetch_frames(
 	struct refetch *r, struct registry *registry, struct layer *layers, size_t n, struct err *e)
 {
-	struct chunk_fetch f = {.layers = layers, .nlayers = n, .repair = true};
+	struct chunk_fetch f = {.layers = layers, .nlayers = n};
 	int rc = -1;
 
 	f.download = download_new(registry, &download_defaults, e);
 	f.pool = f.download ? pool_open(r->s->fd, true, e) : NULL;
 	if (f.pool)
-		rc = chunk_fetch(&f, r->v, r->n, e);
+		rc = fetch_both(r, &f, e);
 	pool_close(f.pool);
 	download_free(f.download);
 	return rc;
@@ -112,7 +133,7 @@ static int walk_file(struct refetch *r, struct tar_reader *tar, uint64_t size, s
 	while (size > 0) {
 		uint32_t want = size < CHUNK_SIZE ? (uint32_t)size : CHUNK_SIZE, have = 0;
 		struct digest d;
-		struct chunk *c;
+		struct chunk **c;
 
 		while (have < want) {
 			const void *data;
@@ -126,11 +147,12 @@ static int walk_file(struct refetch *r, struct tar_reader *tar, uint64_t size, s
 		size -= want;
 		d = digest_of(buf, want);
 		c = find(r, &d);
-		if (!c || c->block == CHUNK_NO_BLOCK)
+		if (!c || r->done[c - r->v])
 			continue;
-		if (pool_repair(p, c, buf, e) < 0)
+		if ((*c)->block == CHUNK_NO_BLOCK ? pool_put(p, buf, want, *c, e) < 0
+						  : pool_repair(p, *c, buf, e) < 0)
 			return -1;
-		c->block = CHUNK_NO_BLOCK; /* done */
+		r->done[c - r->v] = true;
 		r->left--;
 	}
 	return 0;
@@ -183,6 +205,8 @@ static int refetch_layer(struct refetch *r, struct completer *x, size_t i, struc
 		return -1;
 	p = pool_open(r->s->fd, true, e); /* the completer may have had it open */
 	rc = p ? walk_layer(r, &r->im->layers[i], w.fd, p, e) : -1;
+	if (rc == 0)
+		rc = pool_commit(p, e);
 	pool_close(p);
 	store_blob_abort(&w);
 	return rc;
@@ -224,10 +248,12 @@ int image_refetch(struct store *s, const struct config *c, const struct digest *
 		return -1;
 	r.im = &im;
 	r.v = mem_array(n, sizeof(struct chunk *));
+	r.done = mem_array(n, sizeof(*r.done));
 	memcpy(r.v, v, n * sizeof(struct chunk *));
 	qsort(r.v, n, sizeof(struct chunk *), by_digest);
 	rc = im.has_index ? refetch_own(&r, e) : refetch_foreign(&r, e);
 	free(r.v);
+	free(r.done);
 	image_fini(&im);
 	return rc < 0 ? err_ctx(e, "fetch again from %s", source) : 0;
 }

@@ -466,6 +466,28 @@ void store_names_free(struct store_name *v, size_t n)
 	free(v);
 }
 
+/* Is a document an image index that names the manifest? */
+static bool index_has(struct store *s, const struct digest *index, const struct digest *manifest)
+{
+	auto_buf struct buf b = {0};
+	auto_json json_t *doc = NULL;
+	char text[DIGEST_TEXT + 1];
+	const json_t *o;
+	size_t i;
+
+	if (store_blob_read(s, index, MANIFEST_MAX, &b, NULL) < 0)
+		return false;
+	doc = json_parse(b.data ? b.data : "", b.len, NULL);
+	digest_text(manifest, text);
+	json_array_foreach (json_object_get(doc, "manifests"), i, o) {
+		const char *is = json_string_value(json_object_get(o, "digest"));
+
+		if (is && str_eq(is, text))
+			return true;
+	}
+	return false;
+}
+
 char *store_source(struct store *s, const struct digest *manifest)
 {
 	struct store_name *v;
@@ -475,7 +497,8 @@ char *store_source(struct store *s, const struct digest *manifest)
 	if (store_names(s, &v, &n, NULL) < 0)
 		return NULL;
 	for (size_t i = 0; !source && i < n; i++)
-		if (v[i].source && digest_eq(&v[i].manifest, manifest))
+		if (v[i].source && (digest_eq(&v[i].manifest, manifest) ||
+					   index_has(s, &v[i].manifest, manifest)))
 			source = steal_ptr(&v[i].source);
 	store_names_free(v, n);
 	return source;
@@ -633,4 +656,30 @@ int store_name_remove(struct store *s, const char *name, struct err *e)
 	if (!drop_name(json_object_get(doc, "manifests"), canonical))
 		return err_set(e, ERR_NOT_FOUND, "no image '%s' in the store", canonical);
 	return save_index(s, doc, e);
+}
+
+int store_unnamed_remove(struct store *s, const struct digest *manifest, struct err *e)
+{
+	auto_fd int lock = store_lock(s, e);
+	auto_json json_t *doc = lock < 0 ? NULL : load_index(s, e);
+	json_t *list = json_object_get(doc, "manifests");
+	bool found = false;
+
+	if (!doc)
+		return -1;
+	for (size_t i = json_array_size(list); i-- > 0;) {
+		const json_t *o = json_array_get(list, i);
+		struct digest d;
+		uint64_t size;
+
+		if (name_of(o))
+			continue;
+		if (parse_descriptor(o, &d, &size, e) < 0)
+			return err_ctx(e, "%s/index.json: /manifests/%zu", s->path, i);
+		if (!digest_eq(&d, manifest))
+			continue;
+		json_array_remove(list, i);
+		found = true;
+	}
+	return found ? save_index(s, doc, e) : 0;
 }

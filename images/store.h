@@ -103,10 +103,12 @@ int store_manifests(struct store *s, struct digest **v, size_t *n, struct err *e
  * gets a name. */
 int store_name_set(struct store *s, const char *name, const struct digest *manifest, uint64_t size,
 	const char *source, struct err *e) must_check;
-/* A repository that a manifest's blobs can be had from, of any of its names; to free(). NULL: none.
- */
+/* A repository that a manifest's blobs can be had from, of any of its names, or of those of an
+ * index that it is in; to free(). NULL: none. */
 char *store_source(struct store *s, const struct digest *manifest);
 int store_name_remove(struct store *s, const char *name, struct err *e) must_check; /* NOT_FOUND */
+/* Take a manifest that has no name out of index.json; fine when it is not there. */
+int store_unnamed_remove(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
 /* Find an image as people name it: "ocr", "ocr:latest", "ocr:1.2.0", "registry.example/team/ocr:1",
  * "sha256:...", "ocr@sha256:...", 6 or more hex digits that begin exactly one named manifest's

@@ -21,6 +21,7 @@ struct counting {
 	struct digest_map blobs;  /* by theirs */
 	struct digest_map files[3];
 	struct digest_map reached; /* of one image: digests of documents and layers */
+	size_t cap;                /* of u->images */
 	uint32_t image;            /* number of the one that is looked at, from 1 */
 };
 
@@ -157,11 +158,16 @@ static void use_reached(struct counting *k, struct digest_map *map)
 	}
 }
 
-static int use_image(struct counting *k, const struct digest *manifest, struct err *e)
+static int use_image(void *ctx, const struct digest *manifest, struct err *e)
 {
+	struct counting *k = ctx;
 	char hex[DIGEST_HEX + 1];
-	int rc = reach_blobs(k->s, manifest, &k->reached, e);
+	int rc;
 
+	mem_grow(&k->u->images, &k->cap, k->u->n);
+	k->u->images[k->u->n++] = (struct usage_image){.manifest = *manifest};
+	k->image = (uint32_t)k->u->n;
+	rc = reach_blobs(k->s, manifest, &k->reached, e);
 	if (rc == 0)
 		rc = reach_images(k->s, manifest, use_chunks, k, e);
 	if (rc == 0)
@@ -170,26 +176,6 @@ static int use_image(struct counting *k, const struct digest *manifest, struct e
 		use_reached(k, &k->files[i]);
 	digest_map_fini(&k->reached);
 	return rc < 0 ? err_ctx(e, "image %.12s", digest_hex(manifest, hex)) : 0;
-}
-
-static int use_images(struct counting *k, struct err *e)
-{
-	auto_free struct digest *v = NULL;
-	struct digest_map seen = {0};
-	size_t n = 0;
-	int rc = store_manifests(k->s, &v, &n, e);
-
-	k->u->images = mem_array(n, sizeof(*k->u->images));
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		if (digest_map_find(&seen, &v[i]))
-			continue;
-		digest_map_add(&seen, &v[i]);
-		k->u->images[k->u->n++].manifest = v[i];
-		k->image = (uint32_t)k->u->n;
-		rc = use_image(k, &v[i], e);
-	}
-	digest_map_fini(&seen);
-	return rc;
 }
 
 static void divide(struct usage *u, const struct digest_map *m)
@@ -216,7 +202,7 @@ int usage_read(struct store *s, struct usage *u, struct err *e)
 
 	*u = (struct usage){0};
 	rc = add_pool(&k, e) < 0 || add_files(&k, e) < 0 || add_cache(&k, e) < 0 ||
-			     use_images(&k, e) < 0
+			     reach_roots(s, use_image, &k, e) < 0
 		     ? -1
 		     : 0;
 	if (rc == 0) {

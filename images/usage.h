@@ -4,7 +4,8 @@
 
 #include "images/store.h"
 
-/* One image, or image index with its images: a manifest in index.json. Bytes on disk. */
+/* One image, or image index with its images: a manifest in index.json, or one that is only mounted
+ * any more. Bytes on disk. */
 struct usage_image {
 	struct digest manifest;
 	uint64_t total;  /* of blobs, chunks, indexes, lists and the metadata image that it uses */
@@ -13,7 +14,8 @@ struct usage_image {
 };
 
 struct usage {
-	struct usage_image *images; /* in the order of index.json, each manifest once */
+	struct usage_image
+		*images; /* in the order of index.json, each manifest once; mounted ones */
 	size_t n;
 	/* everything once; each is the sum of what images use alone, of what they share, and of
 	 * what is unused */

@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/sys.h"
 #include "base/workers.h"
+#include "images/chunk-source.h"
 #include "images/mount-image.h"
 #include "images/mount.h"
 #include "images/verify-layer.h"
@@ -21,7 +22,7 @@ static const uint64_t tar_size_max = (uint64_t)1 << 40; /* of a layer that no in
 struct verify {
 	struct image *im;
 	struct store *s;
-	bool repair;
+	bool repair, away; /* away: layers that are not in the store can be fetched */
 	struct progress *progress;
 	struct tree *tree;
 	struct layer *layers; /* as the index has them */
@@ -38,9 +39,14 @@ static int verify_layer(void *ctx, size_t i, struct err *e)
 {
 	struct verify *v = ctx;
 	const struct image_layer *l = &v->im->layers[i];
-	uint64_t max = i < v->nlayers ? v->layers[i].tar_size : tar_size_max;
+	uint64_t max =
+		i < v->nlayers && v->layers[i].tar_size ? v->layers[i].tar_size : tar_size_max;
 	bool damaged;
 
+	/* a pulled image lives in the pool; only the layer with its index must be here */
+	if (v->away && !store_has(v->s, &l->digest) &&
+		(!v->im->has_index || !digest_eq(&l->digest, &v->im->index.layer)))
+		return 0;
 	if (layer_verify(v->s, l, max, v->progress, &damaged, e) == 0)
 		return 0;
 	if (damaged && v->repair && store_blob_remove(v->s, &l->digest, NULL) == 0)
@@ -86,7 +92,7 @@ static int load_index(struct verify *v, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
 
-	if (index_read(v->s, &v->im->index, &b, e) < 0)
+	if (image_index(v->im, v->s, &b, e) < 0)
 		return -1;
 	v->tree = index_decode(b.data, b.len, &v->layers, &v->nlayers, e);
 	if (v->tree && check_index_layers(v, e) == 0)
@@ -122,32 +128,25 @@ static void list_chunks(struct verify *v)
 	v->nchunks = n + 1;
 }
 
-/* The chunk's data, decoded from its layer. */
-static int decode_chunk(struct verify *v, const struct chunk *c, void *data, struct err *e)
-{
-	const struct layer *l = &v->layers[c->layer];
-	auto_free unsigned char *stored = mem_alloc(c->stored);
-	auto_fd int fd = store_blob_open(v->s, &l->digest, NULL, e);
-	struct digest d;
-
-	if (fd < 0)
-		return -1;
-	if (sys_pread_all(fd, stored, c->stored, (off_t)c->offset) < 0)
-		return err_sys(e, "read layer %d", (int)c->layer);
-	if (codec_decode(l->codec, stored, c->stored, data, c->length, e) < 0)
-		return err_ctx(e, "layer %d", (int)c->layer);
-	d = digest_of(data, c->length);
-	return digest_check(&c->digest, &d, e, "layer %d: chunk", (int)c->layer);
-}
-
 /* found: the pool has a record of it, whose data are wrong; else it has none. */
 static int repair_chunk(struct verify *v, const struct chunk *c, bool found, struct err *e)
 {
 	auto_free void *data = mem_alloc(c->length);
 	struct chunk put = *c;
+	struct err fault = {0};
+	char text[DIGEST_TEXT + 1];
 
-	if (decode_chunk(v, c, data, e) < 0)
+	if (chunk_from_layer(v->s, v->layers, v->nlayers, c, data, &fault) < 0) {
+		if (v->away) {
+			err_set(e, ERR_CORRUPT,
+				"the pool lacks chunk %s, and its layer is not here",
+				digest_text(&c->digest, text));
+			return err_hint(e, "svrun image fsck --repair fetches it again");
+		}
+		if (e)
+			*e = fault;
 		return -1;
+	}
 	if (found ? pool_repair(v->pool, c, data, e) < 0
 		  : pool_put(v->pool, data, c->length, &put, e) < 0)
 		return -1;
@@ -236,13 +235,16 @@ static int verify_metadata(struct verify *v, struct err *e)
 int image_verify(struct image *im, struct store *s, struct image_verify *out, struct progress *pr,
 	struct err *e)
 {
-	struct verify v = {.im = im, .s = s, .repair = out->repair, .progress = pr};
+	auto_free char *source = store_source(s, &im->manifest_digest);
+	struct verify v = {
+		.im = im, .s = s, .repair = out->repair, .away = source != NULL, .progress = pr};
+	bool indexed = image_is_indexed(im, s);
 	struct err index = {0};
 	int rc;
 
 	/* the index bounds what layers may unpack to; when it is damaged, so is the layer that
 	 * carries it, which says more */
-	if (im->has_index)
+	if (indexed)
 		load_index(&v, &index);
 	rc = verify_layers(&v, e);
 	if (rc == 0 && index.kind != ERR_NONE) {
@@ -250,7 +252,7 @@ int image_verify(struct image *im, struct store *s, struct image_verify *out, st
 			*e = index;
 		rc = -1;
 	}
-	if (rc == 0 && im->has_index)
+	if (rc == 0 && indexed)
 		rc = verify_pool(&v, e) < 0 ? -1 : verify_metadata(&v, e);
 	out->chunks = v.nchunks;
 	out->repaired = v.repaired;
