@@ -11,6 +11,7 @@
 #include "images/mount.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"
+#include "svrun/output.h"
 
 static int load_image(struct image *im, struct store *s, const char *ref, struct err *e)
 {
@@ -35,46 +36,6 @@ static const char *created_of(const struct image *im)
 	return s ? s : "";
 }
 
-static const char *human(uint64_t n, char out[32])
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	double v = (double)n;
-	size_t i = 0;
-
-	for (; v >= 1024 && i < 4; i++)
-		v /= 1024;
-	snprintf(out, 32, i ? "%.1f %s" : "%.0f %s", v, units[i]);
-	return out;
-}
-
-/* --format table|json */
-static int wants_json(const char *format, bool *json, struct err *e)
-{
-	*json = format && str_eq(format, "json");
-	if (!format || *json || str_eq(format, "table"))
-		return 0;
-	return err_set(e, ERR_USAGE, "--format: expected table or json, got '%s'", format);
-}
-
-/* Text from an image, for a terminal: control characters could drive it. */
-static char *plain(const char *text)
-{
-	char *copy = mem_strdup(text ? text : "");
-
-	for (char *c = copy; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	return copy;
-}
-
-static void print_json(const json_t *j)
-{
-	auto_buf struct buf b = BUF_INIT(64 << 20);
-
-	json_text(j, false, &b);
-	fputs(b.data, stdout);
-}
-
 /* ---- ls ---- */
 
 static json_t *row_of(const struct store_name *n, const struct image *im)
@@ -93,13 +54,13 @@ static void print_header(void)
 
 static void print_row(const struct store_name *n, const struct image *im)
 {
-	auto_free char *name = plain(n->name), *created = plain(created_of(im));
+	auto_free char *name = output_plain(n->name), *created = output_plain(created_of(im));
 	const char *colon = strrchr(name, ':');
 	int length = colon ? (int)(colon - name) : (int)strlen(name);
 	char hex[DIGEST_HEX + 1], size[32];
 
 	printf("%-28.*s %-14s %.12s  %-20.20s %10s\n", length, name, colon ? colon + 1 : "latest",
-		digest_hex(&n->manifest, hex), created, human(total_size(im), size));
+		digest_hex(&n->manifest, hex), created, output_size(total_size(im), size));
 }
 
 static int list(struct store *s, bool json, bool quiet, struct err *e)
@@ -132,7 +93,7 @@ static int list(struct store *s, bool json, bool quiet, struct err *e)
 		image_fini(&im);
 	}
 	if (json)
-		print_json(rows);
+		output_json(rows);
 	store_names_free(v, n);
 	return 0;
 }
@@ -151,7 +112,7 @@ int cmd_image_ls(const struct command *self, int argc, char **argv, struct err *
 	int rc;
 
 	if (options_parse(self, options, argc, argv, false, e) < 0 ||
-		wants_json(format, &json, e) < 0)
+		output_format(format, &json, e) < 0)
 		return -1;
 	if (store_enter(&s, &open) < 0) {
 		if (open.kind == ERR_NOT_FOUND) { /* no store holds no images */
@@ -252,7 +213,7 @@ static void inspect(struct store *s, struct image *im, bool json)
 	auto_json json_t *o = description_of(s, im);
 
 	(void)json; /* it has no other form */
-	print_json(o);
+	output_json(o);
 }
 
 int cmd_image_inspect(const struct command *self, int argc, char **argv, struct err *e)
@@ -288,13 +249,13 @@ static json_t *history_entry(const json_t *h, const struct image_layer *l)
 
 static void print_history(const json_t *h, const struct image_layer *l)
 {
-	auto_free char *by = plain(json_string_value(json_object_get(h, "created_by"))),
-		       *at = plain(json_string_value(json_object_get(h, "created")));
+	auto_free char *by = output_plain(json_string_value(json_object_get(h, "created_by"))),
+		       *at = output_plain(json_string_value(json_object_get(h, "created")));
 	char hex[DIGEST_HEX + 1] = "-", size[32] = "-";
 
 	if (l) {
 		digest_hex(&l->digest, hex);
-		human(l->size, size);
+		output_size(l->size, size);
 	}
 	printf("%-12.12s  %-20.20s %10s  %s\n", hex, at, size, by);
 }
@@ -319,7 +280,7 @@ static void history(struct store *s, struct image *im, bool json)
 			print_history(h, l);
 	}
 	if (json)
-		print_json(entries);
+		output_json(entries);
 }
 
 int cmd_image_history(const struct command *self, int argc, char **argv, struct err *e)
@@ -332,7 +293,7 @@ int cmd_image_history(const struct command *self, int argc, char **argv, struct 
 	};
 	int n = options_parse(self, options, argc, argv, false, e);
 
-	if (n < 0 || wants_json(format, &json, e) < 0)
+	if (n < 0 || output_format(format, &json, e) < 0)
 		return -1;
 	return with_image(argv[n], json, history, e);
 }
