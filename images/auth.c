@@ -108,7 +108,7 @@ static int fixed(struct auth *a, char **value, unsigned *generation, struct err 
 	const struct credential *c = &a->credential;
 
 	if (!a->fixed) {
-		if (c->registry)
+		if (c->registry && token_usable(c->registry))
 			a->fixed = mem_printf("Bearer %s", c->registry);
 		else if (c->user && c->secret)
 			a->fixed = request_basic(c->user, c->secret);

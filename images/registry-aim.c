@@ -164,15 +164,15 @@ static int aim_at(struct registry *r, unsigned endpoint, const struct digest *bl
 	unsigned generation = 0, let_in = 0;
 	auto_free char *location = location_get(r->locations, endpoint, blob, &generation);
 	auto_free char *value = NULL;
+	bool ours = !location || url_same_origin(location, p->base);
 	struct http_site site = *p->site;
 
 	*a = (struct registry_aim){.endpoint = endpoint, .redirected = location != NULL};
-	if (location && http_site_led(&r->http, p->site, location, true, &site, e) < 0)
+	if (!ours && http_site_led(&r->http, p->site, location, true, &site, e) < 0)
 		return -1;
 	if (!location && auth_unknown(&p->auth) && probe(r, p, own, e) < 0)
 		return -1;
-	if ((!location || url_same_origin(location, p->base)) &&
-		auth_value(&p->auth, p->scope, &value, &let_in, e) < 0)
+	if (ours && auth_value(&p->auth, p->scope, &value, &let_in, e) < 0)
 		return err_ctx(e, "%s: blob %s", p->name, text);
 	a->generation = location ? generation : let_in;
 	set_transfer(h, location ? location : own, &site, value, a);
@@ -348,8 +348,10 @@ static enum registry_verdict judge_code(const struct end *t)
 		err_hint(t->e, "%s", hint);
 	if (t->a->redirected && (unreachable || t->tries >= STALE_TRIES)) {
 		location_drop(t->r->locations, t->a, t->blob);
-	} else if (unreachable && !t->a->redirected && !t->p->last) {
-		endpoint_failed(t->p);
+	} else if (!t->a->redirected && !t->p->last &&
+		   (unreachable || t->code == CURLE_OPERATION_TIMEDOUT)) {
+		if (unreachable)
+			endpoint_failed(t->p);
 		return give_up(t);
 	}
 	return passes ? again(t, false) : give_up(t);

@@ -9,7 +9,7 @@
 
 enum {
 	AUTH_TRIES = 3,
-	UNREACHABLE_TRIES = 3, /* a wrong name should not take long to be told */
+	UNREACHABLE_TRIES = 3, /* wrong names, and hosts that hang, should not take long to tell */
 };
 
 /* What a try came to. */
@@ -170,7 +170,7 @@ static bool once_more(struct endpoint *p, const struct exchange *x, bool elsewhe
 {
 	unsigned max = p->tries;
 
-	if (exchange_code_unreachable(x->code)) {
+	if (exchange_code_unreachable(x->code) || x->code == CURLE_OPERATION_TIMEDOUT) {
 		endpoint_failed(p);
 		max = max < UNREACHABLE_TRIES ? max : UNREACHABLE_TRIES;
 	}

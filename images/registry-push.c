@@ -412,6 +412,8 @@ int registry_put_manifest(struct registry *r, const char *target, const char *ty
 	const char *said;
 
 	exchange_init(&x, "PUT", EXCHANGE_ERROR_MAX);
+	if (!token_usable(type)) /* it is from a document, and becomes part of a header */
+		return err_set(e, ERR_CORRUPT, "%s: %s: a media type that is none", p->name, what);
 	if (call_send(r, p, &c, &x, e) < 0)
 		return -1;
 	if (x.status < 200 || x.status > 299)

@@ -35,7 +35,8 @@ static int send_to(struct http *http, const struct request *q, const char *url, 
 	__attribute__((cleanup(slist_ref))) struct curl_slist *fields = fields_of(q, url);
 	struct http_site site = *q->site;
 
-	if (!str_eq(url, q->url) && http_site_led(http, q->site, url, q->content, &site, e) < 0)
+	if (!url_same_origin(url, q->url) &&
+		http_site_led(http, q->site, url, q->content, &site, e) < 0)
 		return -1;
 	http_apply(h, &site);
 	curl_easy_setopt(h, CURLOPT_URL, url);

@@ -202,13 +202,12 @@ static int ask(struct tokens *t, const struct token_ask *q, struct exchange *x, 
 
 /* ---- the answer ---- */
 
-/* A token goes into a header as it is. */
-static bool usable(const char *s)
+bool token_usable(const char *s)
 {
 	size_t n = s ? strlen(s) : 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (s[i] <= ' ' || s[i] == '\x7f')
+		if (s[i] <= ' ' || s[i] > '~')
 			return false;
 	return n > 0 && n <= TOKEN_MAX;
 }
@@ -254,7 +253,7 @@ static int take(struct tokens *t, struct token *k, const struct token_ask *q,
 		return err_ctx(e, "token from %s", where);
 	if (!token)
 		token = json_string_value(json_object_get(doc, "access_token"));
-	if (!usable(token))
+	if (!token_usable(token))
 		return err_set(
 			e, ERR_CORRUPT, "token from %s: the answer holds no usable token", where);
 	life = lifetime_s(doc);
@@ -264,7 +263,7 @@ static int take(struct tokens *t, struct token *k, const struct token_ask *q,
 	k->renew_ms = t->now_ms() + (life - margin) * 1e3;
 	k->generation = ++t->generations;
 	k->proven = false;
-	if (q->credential->identity && usable(refresh)) {
+	if (q->credential->identity && token_usable(refresh)) {
 		free(q->credential->identity);
 		q->credential->identity = mem_strdup(refresh);
 	}

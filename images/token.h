@@ -21,6 +21,9 @@ enum {
 	TOKEN_MAX = 64 << 10,
 };
 
+/* A token goes into a header as it is: printable ASCII without spaces, not empty, not too long. */
+bool token_usable(const char *s);
+
 struct tokens {
 	pthread_mutex_t lock;
 	struct token *list;

@@ -65,7 +65,7 @@ char *url_host(const char *url)
 		return NULL;
 	for (char *p = host; *p; p++)
 		*p = (char)tolower((unsigned char)*p);
-	if (curl_url_get(u, CURLUPART_PORT, &port, 0) != CURLUE_OK)
+	if (curl_url_get(u, CURLUPART_PORT, &port, CURLU_NO_DEFAULT_PORT) != CURLUE_OK)
 		return mem_strdup(host);
 	return mem_printf("%s:%s", host, port);
 }
@@ -74,7 +74,7 @@ char *url_host(const char *url)
 static bool printable(const char *s)
 {
 	for (; *s; s++)
-		if (*s <= ' ' || *s == '\x7f') /* char is signed or not: above 0x7f is refused */
+		if (*s <= ' ' || *s > '~')
 			return false;
 	return true;
 }

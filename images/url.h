@@ -16,7 +16,7 @@ char *url_show(const char *url, char *out, size_t size);
 bool url_is_plain(const char *url); /* http:// */
 /* Scheme, host and port of two addresses are the same? One that cannot be read is like no other. */
 bool url_same_origin(const char *a, const char *b);
-/* "host:port" as a site's configuration names it: without a port when the address has none. Owned;
+/* "host:port" as a site's configuration names it: without the port that the scheme implies. Owned;
  * NULL when it cannot be read. */
 char *url_host(const char *url);
 /* The address that text means, found in an answer from base: absolute, http or https, without user

@@ -1142,6 +1142,8 @@ TEST(a_manifest_is_put_and_its_digest_compared)
 	f.a.words = "{\"errors\":[{\"code\":\"MANIFEST_BLOB_UNKNOWN\"}]}";
 	assert_int_equal(registry_put_manifest(f.r, "1.0", type, "{}", 2, &f.e), -1);
 	says(&f, ERR_NETWORK, "manifest 1.0: HTTP status 400: MANIFEST_BLOB_UNKNOWN");
+	assert_int_equal(registry_put_manifest(f.r, "1.0", "a/b\r\nX-Evil: 1", "{}", 2, &f.e), -1);
+	says(&f, ERR_CORRUPT, "a media type that is none");
 	teardown(&f);
 }
 
