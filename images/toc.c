@@ -11,6 +11,23 @@ int toc_present(const struct descriptor *layer, enum codec codec, struct err *e)
 	return toc_place_find(layer, codec, &p, e);
 }
 
+int toc_key(const struct descriptor *layer, enum codec codec, struct digest *key, struct err *e)
+{
+	static const char salt[] = "svrun: a layer by its table";
+	struct toc_place p;
+	struct hash h;
+	int rc = toc_place_find(layer, codec, &p, e);
+
+	if (rc <= 0)
+		return rc;
+	hash_init(&h, HASH_SHA256);
+	hash_add(&h, salt, sizeof(salt));
+	hash_add(&h, layer->digest.b, DIGEST_SIZE);
+	hash_add(&h, p.digest.b, DIGEST_SIZE);
+	*key = hash_digest(&h);
+	return 1;
+}
+
 /* Chunks that are exactly ours, which those of most files are, need not be fetched when the pool
  * has them. */
 static int find_known(struct toc *t, struct pool *pool, struct entries *out, struct err *e)

@@ -14,6 +14,12 @@
 /* Has the layer a table that we can use? 1, 0, -1. codec is what its media type says. */
 int toc_present(const struct descriptor *layer, enum codec codec, struct err *e) must_check;
 
+/* What a list that toc_layer() made may be kept by: the same as toc_present(), and *key. Never by
+ * the layer's digest, because nothing has proven that: another image can name the same layer
+ * together with a table of its own, and must not decide what is in this one. */
+int toc_key(const struct descriptor *layer, enum codec codec, struct digest *key,
+	struct err *e) must_check;
+
 /* Fetch the table, then the file data (in parallel through d, decoded by `threads` threads, 0: one
  * a core), check every chunk's digest, cut into CHUNK_SIZE and hand over to the sink; out gets the
  * layer's objects. Waits for the sink. The blob's own digest and the DiffID are not proven by this

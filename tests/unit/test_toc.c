@@ -571,6 +571,28 @@ TEST(annotations_that_are_no_strings_are_refused)
 	json_decref(a);
 }
 
+TEST(lists_are_kept_by_layer_and_table_together)
+{
+	struct digest keys[3];
+	struct toc_blob b;
+
+	toc_blob_init(&b, CODEC_ZSTD);
+	toc_blob_end(&b, "io.containers");
+	assert_int_equal(toc_key(&b.layer, CODEC_ZSTD, &keys[0], NULL), 1);
+	assert_false(digest_eq(&keys[0], &b.layer.digest));
+	json_decref(b.annotations);
+	b.toc_digest.b[0] ^= 1;
+	toc_blob_annotate(&b, "io.containers");
+	b.layer.annotations = b.annotations;
+	assert_int_equal(toc_key(&b.layer, CODEC_ZSTD, &keys[1], NULL), 1);
+	b.layer.digest.b[0] ^= 1;
+	assert_int_equal(toc_key(&b.layer, CODEC_ZSTD, &keys[2], NULL), 1);
+	assert_int_equal(toc_key(&b.layer, CODEC_GZIP, &keys[2], NULL), 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_false(digest_eq(&keys[i], &keys[i + 1]));
+	toc_blob_fini(&b);
+}
+
 TEST(footers_are_exact)
 {
 	unsigned char good[TOC_STARGZ_FOOTER] =
@@ -832,6 +854,7 @@ RUN_TESTS(cmocka_unit_test(layers_of_skopeo_are_the_same_by_their_table),
 	cmocka_unit_test(flipped_bytes_are_refused),
 	cmocka_unit_test(annotations_are_taken_only_when_they_make_sense),
 	cmocka_unit_test(annotations_that_are_no_strings_are_refused),
+	cmocka_unit_test(lists_are_kept_by_layer_and_table_together),
 	cmocka_unit_test(footers_are_exact), cmocka_unit_test(names_of_fields_have_any_case),
 	cmocka_unit_test(hostile_tables_are_refused),
 	cmocka_unit_test(a_table_cut_anywhere_is_refused), cmocka_unit_test(nesting_is_limited),
