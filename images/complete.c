@@ -12,6 +12,7 @@ struct completer {
 	struct store *s;
 	const struct config *config;
 	const char *source;
+	bool plain_http, insecure;
 	struct progress *progress;
 	/* the way through the registry */
 	bool opened; /* or tried to */
@@ -32,6 +33,12 @@ struct completer *completer_new(struct image *im, struct store *s, const struct 
 	return x;
 }
 
+void completer_reach(struct completer *x, bool plain_http, bool insecure)
+{
+	x->plain_http = plain_http;
+	x->insecure = insecure;
+}
+
 void completer_free(struct completer *x)
 {
 	if (!x)
@@ -49,17 +56,18 @@ void completer_free(struct completer *x)
 
 static void open_source(struct completer *x)
 {
-	const char *slash = x->source ? strchr(x->source, '/') : NULL;
-	struct registry_options o = {.config = x->config};
+	const char *from = x->source, *slash = from ? strchr(from, '/') : NULL;
+	struct registry_options o = {
+		.config = x->config, .plain_http = x->plain_http, .insecure = x->insecure};
 
-	if (x->opened || !x->source)
+	if (x->opened || !from)
 		return;
 	x->opened = true;
 	if (!slash) {
-		err_set(&x->fault, ERR_CORRUPT, "'%.200s' is no repository", x->source);
+		err_set(&x->fault, ERR_CORRUPT, "'%.200s' is no repository", from);
 		return;
 	}
-	x->host = mem_printf("%.*s", (int)(slash - x->source), x->source);
+	x->host = mem_printf("%.*s", (int)(slash - from), from);
 	o.host = x->host;
 	o.path = slash + 1;
 	x->registry = registry_open(&o, &x->fault);

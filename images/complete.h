@@ -20,6 +20,8 @@ int image_complete(struct image *im, struct store *s, const struct config *c, co
 struct completer;
 struct completer *completer_new(struct image *im, struct store *s, const struct config *c,
 	const char *source, struct progress *p) __attribute__((returns_nonnull));
+/* The source's host is reached as the command line says. */
+void completer_reach(struct completer *x, bool plain_http, bool insecure);
 void completer_free(struct completer *x);
 /* w is begun here, holds exactly layer i's blob (w->fd, w->size), and is the caller's to commit or
  * abort. After an error there is nothing to do. */

@@ -7,7 +7,6 @@
 #include "base/progress.h"
 #include "base/sys.h"
 #include "images/adopt.h"
-#include "images/complete.h"
 #include "images/decompress.h"
 #include "images/publish.h"
 #include "images/reframe.h"
@@ -327,6 +326,7 @@ int image_convert(struct image *im, struct store *s, const struct config *c, con
 	x.layers = mem_array(x.nlayers, sizeof(*x.layers));
 	x.kept = mem_array(x.nlayers, sizeof(*x.kept));
 	x.completer = completer_new(im, s, c, source, NULL);
+	completer_reach(x.completer, o->plain_http, o->insecure);
 	if (have_index(im, s, c, source, p, e) == 0 && (hold = pool_hold(s->fd, e)) >= 0)
 		rc = convert(&x, out, e);
 	completer_free(x.completer);

@@ -3,13 +3,14 @@
 #define IMAGES_CONVERT_H
 
 #include "base/config.h"
-#include "images/image.h"
+#include "images/complete.h"
 
 struct progress;
 
 struct convert_options {
 	enum codec codec;
-	int level; /* 0: convert_level() of the codec */
+	int level;                 /* 0: convert_level() of the codec */
+	bool plain_http, insecure; /* as the command line says of the source's host */
 };
 
 /* What layers are compressed with when nobody says. */

@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "base/workers.h"
-#include "images/complete.h"
 
 enum {
 	ASKERS = 8,  /* threads that wait for answers */
@@ -173,6 +172,7 @@ static int send_all_absent(
 	if (image_load(&im, t->s, manifest, e) < 0)
 		return -1;
 	c = completer_new(&im, t->s, t->config, t->source, NULL);
+	completer_reach(c, t->plain_http, t->insecure);
 	rc = 0;
 	for (size_t i = 0; rc == 0 && i < b->n; i++)
 		if (absent[i])

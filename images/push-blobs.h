@@ -2,7 +2,7 @@
 #ifndef IMAGES_PUSH_BLOBS_H
 #define IMAGES_PUSH_BLOBS_H
 
-#include "images/image.h"
+#include "images/complete.h"
 #include "images/push.h"
 #include "images/registry.h"
 
@@ -12,6 +12,7 @@ struct push_target {
 	struct registry *r;
 	bool can_mount;     /* the registry was opened with mount_from */
 	const char *source; /* where blobs that are not in the store can be had; NULL: nowhere */
+	bool plain_http, insecure; /* as the command line says of its host */
 	struct progress *progress;
 	struct push_result *result; /* counts are added up */
 };

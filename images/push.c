@@ -90,16 +90,22 @@ static int aim(struct reference *to, const struct found *f, const char *ref, str
 	return reference_parse(to, ref ? ref : f->name, e);
 }
 
+static bool is_on(const char *repository, const char *host)
+{
+	size_t n = strlen(host);
+
+	return repository && strncmp(repository, host, n) == 0 && repository[n] == '/';
+}
+
 /* Another repository on the target's host that may have the image's blobs; to free(), or NULL. */
 static char *neighbour_of(struct store *s, const struct reference *to, const struct found *f)
 {
-	size_t host = strlen(to->host), n;
+	size_t n;
 	struct store_name *v;
 	char *path = NULL;
 
-	if (f->source && strncmp(f->source, to->host, host) == 0 && f->source[host] == '/' &&
-		!str_eq(f->source + host + 1, to->path))
-		return mem_strdup(f->source + host + 1);
+	if (is_on(f->source, to->host) && !str_eq(strchr(f->source, '/') + 1, to->path))
+		return mem_strdup(strchr(f->source, '/') + 1);
 	if (store_names(s, &v, &n, NULL) < 0)
 		return NULL;
 	for (size_t i = 0; !path && i < n; i++) {
@@ -237,13 +243,16 @@ static int convert_and_push(struct push_target *t, const struct digest *d,
 	const struct reference *to, const char *neighbour, const struct push_options *o,
 	struct err *e)
 {
+	struct convert_options how = *o->convert;
 	struct converted made;
 	struct image im;
 	int rc;
 
 	if (image_load(&im, t->s, d, e) < 0)
 		return -1;
-	rc = image_convert(&im, t->s, t->config, t->source, o->convert, &made, t->progress, e);
+	how.plain_http = t->plain_http;
+	how.insecure = t->insecure;
+	rc = image_convert(&im, t->s, t->config, t->source, &how, &made, t->progress, e);
 	image_fini(&im);
 	if (rc < 0)
 		return -1;
@@ -270,6 +279,10 @@ static int push_found(
 			o->convert ? "%.300s: what a conversion makes has a digest of its own"
 				   : "%.300s: the image's digest is %s",
 			o->ref ? o->ref : f->name, digest_text(&f->manifest, text));
+	if (is_on(f->source, to.host)) { /* what is said of the one host holds there, too */
+		t->plain_http = o->plain_http;
+		t->insecure = o->insecure;
+	}
 	neighbour = neighbour_of(t->s, &to, f);
 	return o->convert ? convert_and_push(t, &f->manifest, &to, neighbour, o, e)
 			  : push_to(t, &to, neighbour, o, &f->manifest, e);
