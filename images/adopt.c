@@ -220,20 +220,29 @@ static int unpack(struct work *w, size_t i, struct part *out, struct err *e)
 	return rc;
 }
 
-/* Through a table that somebody put into it: 1, 0 when there is none that is of use, -1. */
-static int use_toc(struct work *w, size_t i, struct part *out, struct err *e)
+/* 1 when a table may be used, 0, -1. */
+static int layer_descriptor(struct work *w, size_t i, struct descriptor *d, struct err *e)
+{
+	const json_t *layers = json_object_get(w->a->im->manifest, "layers");
+
+	if (!w->a->download || w->a->strict)
+		return 0;
+	return descriptor_read(d, json_array_get(layers, i), e) < 0 ? -1 : 1;
+}
+
+/* Through a table that somebody put into it: 1, and what its list is kept by; 0 when there is none
+ * that is of use; -1. */
+static int use_toc(struct work *w, size_t i, struct part *out, struct digest *key, struct err *e)
 {
 	const struct image_layer *l = &w->a->im->layers[i];
 	struct descriptor d;
 	struct err fault = {0};
 	int rc;
 
-	if (!w->a->download || w->a->strict)
-		return 0;
-	if (descriptor_read(
-		    &d, json_array_get(json_object_get(w->a->im->manifest, "layers"), i), e) < 0)
-		return -1;
-	rc = toc_present(&d, l->codec, &fault);
+	rc = layer_descriptor(w, i, &d, e);
+	if (rc <= 0)
+		return rc;
+	rc = toc_key(&d, l->codec, key, &fault);
 	if (rc > 0 && toc_layer(&d, l->codec, w->a->download, w->a->pool, w->sink, 0, &out->entries,
 			      &fault) < 0) {
 		rc = -1;
@@ -252,16 +261,36 @@ static int use_toc(struct work *w, size_t i, struct part *out, struct err *e)
 static int read_layer(struct work *w, size_t i, struct part *out, struct err *e)
 {
 	const struct image_layer *l = &w->a->im->layers[i];
-	int rc = use_toc(w, i, out, e);
+	struct digest key;
+	int rc = use_toc(w, i, out, &key, e);
 
-	if (rc == 0)
+	if (rc == 0) {
+		key = l->digest;
 		rc = unpack(w, i, out, e);
-	if (rc < 0 || sink_wait(w->sink, e) < 0 || save_list(w, &l->digest, out, e) < 0)
+	}
+	if (rc < 0 || sink_wait(w->sink, e) < 0 || save_list(w, &key, out, e) < 0)
 		return -1;
 	if (l->size >= RECORD_SIZE && pool_commit_soon(w->a->pool, e) < 0)
 		return -1;
 	progress_line_end(w->lines[i], NULL);
 	return 0;
+}
+
+/* A list that an earlier pull left, of all of it or by the same table: as load_list(). */
+static int load_layer(struct work *w, size_t i, struct part *out, struct err *e)
+{
+	const struct image_layer *l = &w->a->im->layers[i];
+	int rc = load_list(w, &l->digest, out, e);
+	struct descriptor d;
+	struct digest key;
+
+	if (rc != 0)
+		return rc;
+	rc = layer_descriptor(w, i, &d, e);
+	/* a table that makes no sense is told of where it is used */
+	if (rc > 0)
+		rc = toc_key(&d, l->codec, &key, NULL) > 0 ? load_list(w, &key, out, e) : 0;
+	return rc;
 }
 
 static int adopt_layer(void *ctx, size_t i, struct err *e)
@@ -273,7 +302,7 @@ static int adopt_layer(void *ctx, size_t i, struct err *e)
 	int rc = turn < 0 ? -1 : 0;
 
 	if (rc == 0 && !w->a->strict)
-		rc = load_list(w, &l->digest, &w->parts[i], e);
+		rc = load_layer(w, i, &w->parts[i], e);
 	if (rc > 0)
 		progress_line_end(w->lines[i], "already here");
 	if (rc == 0) {
