@@ -62,19 +62,12 @@ static int find_credential(struct auth *a, struct err *e)
 	return 0;
 }
 
-/* The scope that is asked for, and what the endpoint asked for beyond: not every registry calls its
- * repositories what the specification calls them. */
+/* The scope that is asked for, and what the endpoint asked for beyond. */
 static char *whole_scope(const struct auth *a, const char *scope)
 {
 	const char *more = a->scope ? a->scope : "";
-	size_t n = strcspn(more, " "), type = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (more[i] == ':')
-			type = i + 1; /* up to its actions */
-	if (!more[0] || (type && strncmp(scope, more, type) == 0))
-		return mem_strdup(scope);
-	return scope[0] ? mem_printf("%s %s", scope, more) : mem_strdup(more);
+	return mem_printf("%s%s%s", scope, scope[0] && more[0] ? " " : "", more);
 }
 
 static int bearer(
@@ -165,10 +158,33 @@ static bool replace(char **text, const char *with)
 	return true;
 }
 
+/* Is an item of a scope about the repository of that path? */
+static bool is_about(const char *item, const char *path)
+{
+	size_t n = path ? strlen(path) : 0;
+
+	return n && str_starts(item, "repository:") && strncmp(item + 11, path, n) == 0 &&
+	       item[11 + n] == ':';
+}
+
+/* What a challenge wants and is not asked for anyway: not every registry, or proxy in front of one,
+ * calls a repository what its address calls it. */
+static void other_scope(const struct auth *a, const char *scope, struct buf *b)
+{
+	for (scope += strspn(scope, " "); *scope; scope += strspn(scope, " ")) {
+		size_t n = strcspn(scope, " ");
+
+		if (!is_about(scope, a->path) && !is_about(scope, a->mount_from))
+			buf_printf(b, "%s%.*s", b->len ? " " : "", (int)n, scope);
+		scope += n;
+	}
+}
+
 /* 1: it asks for something else than before. */
 static int learn(struct auth *a, const struct challenges *c, struct err *e)
 {
 	const struct challenge *b = challenges_find(c, "Bearer");
+	auto_buf struct buf more = BUF_INIT(4096);
 	enum auth_how before = a->how;
 	bool changed = false;
 
@@ -176,7 +192,8 @@ static int learn(struct auth *a, const struct challenges *c, struct err *e)
 		a->how = AUTH_BEARER;
 		changed = replace(&a->realm, b->realm);
 		changed = replace(&a->service, b->service) || changed;
-		changed = replace(&a->scope, b->scope) || changed;
+		other_scope(a, b->scope, &more);
+		changed = replace(&a->scope, more.data ? more.data : "") || changed;
 	} else if (challenges_find(c, "Basic")) {
 		a->how = AUTH_BASIC;
 	} else if (c->n) {

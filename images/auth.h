@@ -24,11 +24,13 @@ struct auth {
 	struct http *http;
 	const struct http_site *site;
 	const char *path; /* of the repository: podman's files have credentials for namespaces */
+	const char *mount_from;    /* as the registry's; NULL */
 	const char *user, *secret; /* to try instead of those that are stored; NULL: these */
 
 	pthread_mutex_t lock;
 	enum auth_how how;
-	char *realm, *service, *scope; /* of the last Bearer challenge */
+	char *realm, *service, *scope; /* of the last Bearer challenge; scope: what nobody asks for
+					* without being told */
 	bool found;                    /* credential was looked for */
 	struct credential credential;
 	char *fixed; /* Authorization that needs no token server */

@@ -24,6 +24,7 @@ static void endpoint_init(struct registry *r, struct endpoint *p, struct http_si
 	p->tries = MIRROR_TRIES;
 	pthread_mutex_init(&p->lock, NULL);
 	auth_init(&p->auth, &r->http, site, p->path);
+	p->auth.mount_from = r->mount_from;
 }
 
 static void endpoint_fini(struct endpoint *p)

@@ -1,10 +1,10 @@
 #include "images/request.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "images/base64.h"
 #include "images/url.h"
 
 static void slist_ref(struct curl_slist **l)
@@ -87,13 +87,10 @@ int request_send(struct http *http, const struct request *q, struct exchange *x,
 char *request_basic(const char *user, const char *secret)
 {
 	auto_free char *plain = mem_printf("%s:%s", user, secret);
-	size_t n = strlen(plain);
-	auto_free char *text = mem_alloc(n / 3 * 4 + 8);
-	char *value;
+	auto_free char *text = base64_encode(plain, strlen(plain));
+	char *value = mem_printf("Basic %s", text);
 
-	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)plain, (int)n);
-	value = mem_printf("Basic %s", text);
-	OPENSSL_cleanse(plain, n);
+	OPENSSL_cleanse(plain, strlen(plain));
 	OPENSSL_cleanse(text, strlen(text));
 	return value;
 }

@@ -23,7 +23,7 @@ struct request {
  * that may not be followed. */
 int request_send(struct http *http, const struct request *q, struct exchange *x, CURL *h, char **at,
 	struct err *e) must_check;
-/* "Authorization: value" for credentials: "Basic ...". Owned. */
+/* The value of Authorization for a user: "Basic ...". Owned. */
 char *request_basic(const char *user, const char *secret);
 
 #endif

@@ -442,6 +442,27 @@ TEST(a_push_asks_for_what_it_needs)
 	free(challenge);
 }
 
+TEST(a_scope_that_only_the_registry_knows_is_asked_for_too)
+{
+	struct fixture f;
+	char *challenge;
+
+	setup(&f);
+	challenge = with_tokens(&f);
+	free(challenge);
+	challenge = mem_printf("Bearer realm=\"http://%s/token\",scope=\"repository:team/app:pull "
+			       "repository:real/app:pull registry:catalog:*\"",
+		f.b.host);
+	f.a.challenge = challenge;
+	open_for(&f, false, NULL);
+	arrives(&f, "1.0");
+	assert_non_null(
+		strstr(f.b.log, "?scope=repository%3Ateam%2Fapp%3Apull&scope=repository%3A"
+				"real%2Fapp%3Apull&scope=registry%3Acatalog%3A%2A&client_id"));
+	teardown(&f);
+	free(challenge);
+}
+
 /* ---- redirects ---- */
 
 TEST(authorization_stays_with_the_origin_that_asked_for_it)
@@ -1162,6 +1183,7 @@ RUN_TESTS(cmocka_unit_test(a_manifest_arrives_with_its_type_and_digest),
 	cmocka_unit_test(a_token_that_ran_out_is_renewed_and_one_refused_from_the_start_is_not),
 	cmocka_unit_test(a_token_server_that_denies_is_named),
 	cmocka_unit_test(a_push_asks_for_what_it_needs),
+	cmocka_unit_test(a_scope_that_only_the_registry_knows_is_asked_for_too),
 	cmocka_unit_test(authorization_stays_with_the_origin_that_asked_for_it),
 	cmocka_unit_test(redirects_to_nowhere_and_without_end_are_refused),
 	cmocka_unit_test(a_mirror_is_asked_first_and_under_its_prefix),
