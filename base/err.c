@@ -111,9 +111,25 @@ const char *err_kind_name(enum err_kind kind)
 	return names[kind];
 }
 
+/* Names of files and members are in it: what a terminal would obey is shown as '?'. */
+static const char *printable(const char *text, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (; text[n] && n + 1 < size; n++) {
+		unsigned char c = (unsigned char)text[n];
+
+		out[n] = (char)((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c);
+	}
+	out[n] = '\0';
+	return out;
+}
+
 void err_print(const struct err *e, const char *program)
 {
-	fprintf(stderr, "%s: %s\n", program, e->text);
+	char text[sizeof(e->text)];
+
+	fprintf(stderr, "%s: %s\n", program, printable(e->text, text, sizeof(text)));
 	if (e->hint[0])
-		fprintf(stderr, "hint: %s\n", e->hint);
+		fprintf(stderr, "hint: %s\n", printable(e->hint, text, sizeof(text)));
 }

@@ -59,7 +59,26 @@ TEST(an_error_crosses_a_pipe_in_one_write_and_long_text_is_cut)
 	assert_true(strlen(e.text) < sizeof(e.text));
 }
 
+TEST(what_a_terminal_would_obey_is_not_printed)
+{
+	struct err e = {0};
+	FILE *f = tmpfile(), *old = stderr;
+	char text[200] = {0};
+
+	assert_non_null(f);
+	err_set(&e, ERR_CORRUPT, "member 'a\033[2J\b\x7f\xc3\xa9'\n\tand more");
+	err_hint(&e, "\033c");
+	stderr = f;
+	err_print(&e, "svrun");
+	stderr = old;
+	rewind(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	assert_string_equal(text, "svrun: member 'a?[2J??\xc3\xa9'\n\tand more\nhint: ?c\n");
+	fclose(f);
+}
+
 RUN_TESTS(cmocka_unit_test(context_wraps_and_the_nearest_hint_stays),
 	cmocka_unit_test(the_kind_comes_from_errno),
 	cmocka_unit_test(nobody_cares_about_a_null_error),
-	cmocka_unit_test(an_error_crosses_a_pipe_in_one_write_and_long_text_is_cut))
+	cmocka_unit_test(an_error_crosses_a_pipe_in_one_write_and_long_text_is_cut),
+	cmocka_unit_test(what_a_terminal_would_obey_is_not_printed))
