@@ -168,8 +168,7 @@ static int may_be_index(struct store *s, const struct digest *d, struct err *e)
 	return memmem(b.data, b.len, "\"manifests\"", strlen("\"manifests\"")) != NULL;
 }
 
-/* The image for this machine when d is that of an index. */
-static int choose_platform(struct store *s, const char *ref, struct digest *d, struct err *e)
+int store_choose(struct store *s, const char *ref, struct digest *d, struct err *e)
 {
 	auto_buf struct buf b = {0};
 	auto_json json_t *doc = NULL;
@@ -206,5 +205,5 @@ int store_resolve(struct store *s, const char *ref, struct digest *manifest, str
 		return -1;
 	rc = find(s, v, n, ref, manifest, e);
 	store_names_free(v, n);
-	return rc < 0 ? -1 : choose_platform(s, ref, manifest, e);
+	return rc < 0 ? -1 : store_choose(s, ref, manifest, e);
 }

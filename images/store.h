@@ -118,6 +118,9 @@ int store_unnamed_remove(struct store *s, const struct digest *manifest, struct 
 int store_resolve(
 	struct store *s, const char *ref, struct digest *manifest, struct err *e) must_check;
 
+/* When *d is an image index, make it the image for this machine. ref: what errors call it. */
+int store_choose(struct store *s, const char *ref, struct digest *d, struct err *e) must_check;
+
 /* Which of the n names v (store_names()) ref means: that one, or the only one that ends in it. 1:
  * *at is its place, 0: none, -1: USAGE. */
 int store_name_find(const struct store_name *v, size_t n, const char *ref, size_t *at,

@@ -55,12 +55,27 @@ static void print_header(void)
 static void print_row(const struct store_name *n, const struct image *im)
 {
 	auto_free char *name = output_plain(n->name), *created = output_plain(created_of(im));
-	const char *colon = strrchr(name, ':');
-	int length = colon ? (int)(colon - name) : (int)strlen(name);
-	char hex[DIGEST_HEX + 1], size[32];
+	char hex[DIGEST_HEX + 1], size[32], *at = strchr(name, '@'), *tag, *slash;
 
-	printf("%-28.*s %-14s %.12s  %-20.20s %10s\n", length, name, colon ? colon + 1 : "latest",
+	if (at)
+		*at = '\0';
+	slash = strrchr(name, '/'); /* a colon before it is a port's */
+	tag = strchr(slash ? slash : name, ':');
+	if (tag)
+		*tag++ = '\0';
+	printf("%-28s %-14s %.12s  %-20.20s %10s\n", name,
+		tag  ? tag
+		: at ? "-"
+		     : "latest",
 		digest_hex(&n->manifest, hex), created, output_size(total_size(im), size));
+}
+
+/* Of an index, the one for this machine. */
+static int load_named(struct image *im, struct store *s, const struct store_name *n, struct err *e)
+{
+	struct digest d = n->manifest;
+
+	return store_choose(s, n->name, &d, e) < 0 ? -1 : image_load(im, s, &d, e);
 }
 
 static int list(struct store *s, bool json, bool quiet, struct err *e)
@@ -81,7 +96,7 @@ static int list(struct store *s, bool json, bool quiet, struct err *e)
 			puts(v[i].name);
 			continue;
 		}
-		if (image_load(&im, s, &v[i].manifest, &fault) < 0) {
+		if (load_named(&im, s, &v[i], &fault) < 0) {
 			warn("%s: %s", v[i].name,
 				fault.text); /* one damaged image must not hide the others */
 			continue;
@@ -320,21 +335,26 @@ int cmd_image_tag(const struct command *self, int argc, char **argv, struct err 
 	return rc;
 }
 
-/* The names that ref means: by name that one, else all of the image. */
-static size_t choose_names(
-	struct store_name *v, size_t n, const char *ref, const struct digest *d, bool *chosen)
+/* The names that ref means, and of which manifest (or index): by name that one, else all of the
+ * image. *all: every name of that manifest is meant. */
+static int choose_names(struct store *s, const struct store_name *v, size_t n, const char *ref,
+	struct digest *d, bool *chosen, bool *all, struct err *e)
 {
-	char canonical[STORE_NAME];
-	size_t count = 0;
+	size_t at, names = 0;
+	int rc = store_name_find(v, n, ref, &at, NULL); /* "sha256:..." is no name */
 
-	if (store_name_parse(ref, canonical, NULL) == 0)
-		for (size_t i = 0; i < n; i++)
-			count += chosen[i] = str_eq(v[i].name, canonical);
-	for (size_t i = 0; count == 0 && i < n; i++)
-		chosen[i] = digest_eq(&v[i].manifest, d);
-	for (size_t i = count = 0; i < n; i++)
-		count += chosen[i];
-	return count;
+	if (rc > 0)
+		*d = v[at].manifest;
+	else if (store_resolve(s, ref, d, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		bool same = digest_eq(&v[i].manifest, d);
+
+		names += same;
+		chosen[i] = rc > 0 ? i == at : same;
+	}
+	*all = rc <= 0 || names == 1;
+	return 0;
 }
 
 static int remove_names(
@@ -368,18 +388,18 @@ static int remove_one(struct store *s, const char *ref, struct err *e)
 	auto_free bool *chosen = NULL;
 	struct digest d;
 	struct store_name *v;
-	size_t n, all = 0;
+	bool all;
+	size_t n;
 	int rc;
 
-	if (store_resolve(s, ref, &d, e) < 0 || store_names(s, &v, &n, e) < 0)
+	if (store_names(s, &v, &n, e) < 0)
 		return -1;
 	chosen = mem_array(n, sizeof(*chosen));
-	for (size_t i = 0; i < n; i++)
-		all += digest_eq(&v[i].manifest, &d);
-	if (choose_names(v, n, ref, &d, chosen) < all)
-		rc = remove_names(s, v, n, chosen, e);
-	else
+	rc = choose_names(s, v, n, ref, &d, chosen, &all, e);
+	if (rc == 0 && all)
 		rc = remove_image(s, v, n, chosen, &d, e);
+	else if (rc == 0)
+		rc = remove_names(s, v, n, chosen, e);
 	store_names_free(v, n);
 	return rc;
 }
