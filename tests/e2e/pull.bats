@@ -26,17 +26,6 @@ make_own_app() { # BIG-BYTES
 	}
 }
 
-# A store that holds nothing.
-empty_store() {
-	# a new one: a process of the last pull may still be syncing the old one
-	STORES=$((${STORES-0} + 1))
-	export SVRUN_ROOT=$T/store$STORES
-}
-
-pull() { # [OPTION...] REF
-	run_split "$SVRUN" image pull --plain-http --progress none "$@"
-}
-
 # The image NAME has the files of the folder that the test's own app was made of, and can be run.
 expect_own_works() { # NAME
 	[ "$("$SVRUN" run --rm "$1" cat /etc/text)" = "some text" ] || fail "run $1" || return 1
@@ -51,28 +40,6 @@ blob_requests() {
 # Bytes of blobs that the front has sent.
 blob_bytes() {
 	awk '/\/blobs\// { n += $3 } END { print n + 0 }' "$FRONT_LOG"
-}
-
-# What another tool makes of an image, as `path type mode uid gid size-or-target content-digest` lines.
-list_tree() { # FOLDER
-	(cd "$1" && find . -mindepth 1 -printf '%P %y %m %U %G ' \( -type l -printf '%l' -o -type f -printf '%s' -o -true \) \
-		-printf '\n' | LC_ALL=C sort
-		find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum)
-}
-
-expect_same_tree() { # NAME FOLDER
-	mkdir "$T/mine"
-	"$SVRUN" image export "$1" | tar -x -C "$T/mine"
-	list_tree "$T/mine" >"$T/mine.list"
-	list_tree "$2" >"$T/theirs.list"
-	diff -u "$T/theirs.list" "$T/mine.list"
-	rm -rf "$T/mine"
-}
-
-unpack_with_umoci() { # LAYOUT REF; sets ROOTFS
-	need_program umoci
-	umoci raw unpack --image "$1:$2" "$T/rootfs.$2" >"$T/umoci.log" 2>&1
-	ROOTFS=$T/rootfs.$2
 }
 
 # ---- own images ----
