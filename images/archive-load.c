@@ -176,8 +176,8 @@ int archive_load(struct store *s, const char *path, int fd, const char *name,
 		rc = load(&in, s, p, how, out, e);
 	if (rc == 0)
 		rc = pool_settle(p, e);
-	intake_fini(&in); /* with the names set: what has one stays */
 	pool_close(p);
+	intake_fini(&in); /* with the names set: what has one stays */
 	if (rc < 0)
 		archive_images_fini(out);
 	return rc;

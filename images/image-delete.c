@@ -190,8 +190,14 @@ int image_delete(struct store *s, const struct digest *manifest, struct err *e)
 int image_drop_blobs(struct store *s, const struct digest *v, size_t n, struct err *e)
 {
 	struct digest_map used = {0};
-	auto_fd int lock = store_lock(s, e);
-	int rc = lock < 0 ? -1 : reach_all_blobs(s, &used, e);
+	/* whoever is at work may have counted on one of them, and not named its image yet */
+	auto_fd int users = sys_openat(s->fd, "pool/users", O_RDWR, 0), lock = -1;
+	int rc;
+
+	if (users >= 0 && sys_flock(users, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? 0 : err_sys(e, "lock %s/pool/users", s->path);
+	lock = store_lock(s, e);
+	rc = lock < 0 ? -1 : reach_all_blobs(s, &used, e);
 
 	for (size_t i = 0; i < n && rc == 0; i++)
 		if (!digest_map_find(&used, &v[i]))

@@ -102,7 +102,8 @@ int image_in_use(struct store *s, const struct digest *manifest, struct err *e) 
 int image_delete(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
 /* Delete those of n blobs that no manifest in index.json uses: what was brought here and then not
- * wanted. Errors: as of image_delete(). */
+ * wanted. While others write to the pool, they stay for garbage collection. The pool must not be
+ * open in this process. Errors: as of image_delete(). */
 int image_drop_blobs(struct store *s, const struct digest *v, size_t n, struct err *e) must_check;
 
 #endif

@@ -65,7 +65,7 @@ json_t *intake_document(
 int intake_add_blob(
 	struct intake *in, const void *p, size_t n, struct digest *d, struct err *e) must_check;
 
-/* Remove every blob that was added and that no image of the store uses. */
+/* Remove every blob that was added and that no image of the store uses: image_drop_blobs(). */
 void intake_fini(struct intake *in);
 
 #endif

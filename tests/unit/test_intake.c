@@ -6,6 +6,13 @@
 #include "base/str.h"
 #include "tests/unit/archive.h"
 
+static void init(struct fixture *f)
+{
+	fixture_init(f);
+	pool_close(f->p); /* whoever has it open keeps blobs from being removed */
+	f->p = NULL;
+}
+
 static int take(struct fixture *f, struct intake *in, struct hand_tar *t)
 {
 	auto_fd int fd = tar_open(t);
@@ -42,7 +49,7 @@ TEST(files_become_blobs_and_are_found_by_any_spelling_of_their_name)
 	struct hand_tar t = {0};
 	struct intake_file file;
 
-	fixture_init(f);
+	init(f);
 	tar_header_by_hand(&t, "dir/", '5', "", 0);
 	tar_text(&t, "./dir/a", "one");
 	tar_text(&t, "b", "two");
@@ -68,7 +75,7 @@ TEST(what_the_store_had_before_stays)
 	struct hand_tar t = {0};
 	struct digest d;
 
-	fixture_init(f);
+	init(f);
 	need(store_blob_put(&f->s, "two", 3, &d, &f->e));
 	tar_text(&t, "a", "one");
 	tar_text(&t, "b", "two");
@@ -81,13 +88,30 @@ TEST(what_the_store_had_before_stays)
 	fixture_fini(f);
 }
 
+TEST(while_others_write_to_the_pool_blobs_stay)
+{
+	struct fixture fix, *f = &fix;
+	struct intake in;
+	struct hand_tar t = {0};
+
+	init(f);
+	tar_text(&t, "a", "one");
+	tar_finish(&t);
+	need(take(f, &in, &t));
+	f->p = pool_open(f->s.fd, true, &f->e);
+	assert_non_null(f->p);
+	intake_fini(&in);
+	assert_int_equal(count_blobs(f), 1);
+	fixture_fini(f);
+}
+
 TEST(links_are_followed_by_name_inside_the_archive)
 {
 	struct fixture fix, *f = &fix;
 	struct intake in;
 	struct hand_tar t = {0};
 
-	fixture_init(f);
+	init(f);
 	tar_link(&t, "id2/layer.tar", '2', "../id1/layer.tar"); /* before what it leads to */
 	tar_text(&t, "id1/layer.tar", "layer");
 	tar_link(&t, "id3/layer.tar", '2', ".././id2//layer.tar");
@@ -106,7 +130,7 @@ static void refuse(struct hand_tar *t, const char *say)
 	struct fixture fix, *f = &fix;
 	struct intake in;
 
-	fixture_init(f);
+	init(f);
 	if (take(f, &in, t) == 0)
 		fail_msg("taken, though: %s", say);
 	assert_int_equal(f->e.kind, ERR_CORRUPT);
@@ -150,7 +174,7 @@ TEST(links_in_a_circle_are_an_error_when_they_are_asked_for)
 	struct hand_tar t = {0};
 	struct intake_file file;
 
-	fixture_init(f);
+	init(f);
 	tar_link(&t, "a", '2', "b");
 	tar_link(&t, "b", '2', "a");
 	tar_finish(&t);
@@ -167,7 +191,7 @@ TEST(a_name_may_come_twice_only_with_the_same_bytes)
 	struct intake in;
 	struct hand_tar same = {0}, other = {0}, link = {0};
 
-	fixture_init(f);
+	init(f);
 	tar_text(&same, "a", "x");
 	tar_text(&same, "./a", "x");
 	tar_finish(&same);
@@ -234,7 +258,7 @@ TEST(a_compressed_tar_is_unpacked)
 	struct intake in;
 	struct hand_tar t = {0};
 
-	fixture_init(f);
+	init(f);
 	tar_text(&t, "a", "one");
 	tar_finish(&t);
 	compress_zstd(&t);
@@ -263,7 +287,7 @@ TEST(the_first_bytes_of_a_file_tell_its_codec)
 		struct hand_tar t = {0};
 		struct intake_file file;
 
-		fixture_init(f);
+		init(f);
 		tar_file(&t, "a", cases[i].data, cases[i].n);
 		tar_finish(&t);
 		need(take(f, &in, &t));
@@ -282,7 +306,7 @@ TEST(a_folder_gives_only_what_is_in_it)
 	char dir[] = "/tmp/svrun-test-XXXXXX";
 	int fd;
 
-	fixture_init(f);
+	init(f);
 	assert_non_null(mkdtemp(dir));
 	fd = sys_open(dir, O_RDONLY | O_DIRECTORY, 0);
 	need(file_write(fd, "a", "one", 3, 0644, &f->e));
@@ -308,6 +332,7 @@ TEST(a_folder_gives_only_what_is_in_it)
 
 RUN_TESTS(cmocka_unit_test(files_become_blobs_and_are_found_by_any_spelling_of_their_name),
 	cmocka_unit_test(what_the_store_had_before_stays),
+	cmocka_unit_test(while_others_write_to_the_pool_blobs_stay),
 	cmocka_unit_test(links_are_followed_by_name_inside_the_archive),
 	cmocka_unit_test(names_and_links_that_lead_outside_are_refused),
 	cmocka_unit_test(links_in_a_circle_are_an_error_when_they_are_asked_for),
