@@ -94,7 +94,7 @@ static bool is_old(int dirfd, const char *name, time_t age)
 	struct stat st;
 
 	return sys_fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-	       st.st_mtime < time(NULL) - age;
+	       st.st_mtime <= time(NULL) - age;
 }
 
 /* A process that fetches it holds its lock. */

@@ -228,9 +228,12 @@ static int prepare_from_store(struct store *s, const struct digest *manifest, st
 	t = load_tree(s, &im, e);
 	image_fini(&im);
 	if (!t) {
+		auto_free char *source = store_source(s, manifest);
 		char hex[DIGEST_HEX + 1];
 
-		if (e && (e->kind == ERR_CORRUPT || e->kind == ERR_NOT_FOUND))
+		if (e && source && e->kind == ERR_CORRUPT)
+			err_hint(e, "svrun image fsck --repair");
+		else if (e && (e->kind == ERR_CORRUPT || e->kind == ERR_NOT_FOUND))
 			err_hint(e, "svrun image verify --repair sha256:%s",
 				digest_hex(manifest, hex));
 		return -1;

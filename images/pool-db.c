@@ -70,9 +70,8 @@ uint32_t pool_u32_decode(const uint8_t *p)
 int pool_db_hint(const struct pool_db *db, struct err *e)
 {
 	return err_hint(e,
-		"move %s aside, then run: svrun image verify --repair --all (it takes the data "
-		"from "
-		"the images' layers)",
+		"move %s aside, then run: svrun image fsck --repair (it takes the data from the "
+		"images' layers, or from where they came)",
 		db->dir);
 }
 

@@ -98,8 +98,7 @@ static int open_db(struct pool *p, bool recover, struct err *e)
 		err_set(e, ERR_CORRUPT,
 			"pool/data: expected the header %.12s, found something else", data_magic);
 		return err_hint(e,
-			"move the store's folder pool aside, then run: svrun image verify "
-			"--repair --all");
+			"move the store's folder pool aside, then run: svrun image fsck --repair");
 	}
 	if (pool_db_open(&p->db, p->dir, p->write, header + sizeof(data_magic),
 		    st.st_size == POOL_BLOCK, e) < 0)

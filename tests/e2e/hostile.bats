@@ -293,10 +293,10 @@ plain_image() {
 	truncate -s 1M "$SVRUN_ROOT/pool/data"
 	run_split "$SVRUN" image verify plain
 	expect_status 125
-	expect_in "$err" "pool" "expected at least" "found 1048576" "image verify --repair --all"
+	expect_in "$err" "pool" "expected at least" "found 1048576" "image fsck --repair"
 	# What the hint says.
 	mv "$SVRUN_ROOT/pool" "$T/pool.aside"
-	"$SVRUN" image verify --repair --all
+	"$SVRUN" image fsck --repair --progress none
 	[ "$("$SVRUN" run --rm plain)" = hello ]
 }
 

@@ -1,5 +1,7 @@
 #include "images/fsck.h"
 
+#include <sys/wait.h>
+
 #include "base/file.h"
 #include "images/gc.h"
 #include "images/pool-sweep.h"
@@ -292,7 +294,84 @@ TEST(an_image_whose_documents_are_damaged_is_a_fault_and_the_others_are_looked_a
 	fixture_fini(f);
 }
 
-RUN_TESTS(cmocka_unit_test(a_store_that_is_right_has_no_faults),
+TEST(a_pool_that_was_moved_aside_is_filled_again)
+{
+	struct fixture f_, *f = &f_;
+	struct small_image one;
+	struct lines l;
+	struct fsck k;
+
+	init(f, &one);
+	assert_int_equal(sys_remove_tree(f->s.fd, "pool"), 0);
+	k = check(f, &l, true);
+	assert_int_equal(k.faults, 4); /* three chunks, and the metadata image is of another pool */
+	assert_int_equal(k.repaired, 4);
+	small_verify_well(f, &one);
+	assert_int_equal(check(f, &l, false).faults, 0);
+	fixture_fini(f);
+}
+
+static int flag(void *ctx, const struct chunk *c, struct err *e)
+{
+	(void)e;
+	*(struct chunk *)ctx = *c;
+	return 0;
+}
+
+/* Two processes wrote the same data at the same time: either copy mends the other. */
+TEST(a_second_copy_is_looked_at_and_mended_from_the_first)
+{
+	static const uint32_t seed[] = {1};
+	struct fixture f_, *f = &f_;
+	struct small_image one;
+	struct chunk twin = {.block = CHUNK_NO_BLOCK};
+	struct lines l;
+	struct fsck k;
+	char path[128];
+	int fds[2], go[2], status;
+	pid_t pid;
+
+	fixture_init(f);
+	close_pool(f);
+	assert_int_equal(sys_pipe(fds), 0);
+	assert_int_equal(sys_pipe(go), 0);
+	pid = fork();
+	if (pid == 0) {
+		char c;
+
+		open_pool(f);
+		put_file(f, "file-1", 5000, 1, &(struct attr){.mode = 0644});
+		(void)!write(fds[1], "x", 1);
+		(void)!read(go[0], &c, 1); /* the parent has recorded its own */
+		need(pool_commit(f->p, &f->e));
+		close_pool(f);
+		_exit(0);
+	}
+	assert_int_equal(sys_read_all(fds[0], path, 1), 0);
+	open_pool(f);
+	small_image(f, &one, "one", seed, 1);
+	assert_int_equal(write(go[1], "x", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	need(pool_each(f->p, true, flag, &twin, &f->e));
+	close_pool(f);
+	assert_int_not_equal(twin.block, CHUNK_NO_BLOCK);
+	spoil(f, "pool/data", (off_t)twin.block * POOL_BLOCK + 5);
+	k = check(f, &l, true);
+	assert_int_equal(k.faults, 1);
+	assert_int_equal(k.repaired, 1);
+	assert_said(&l, "a second copy");
+	assert_int_equal(check(f, &l, false).faults, 0);
+	for (int i = 0; i < 2; i++) {
+		close(fds[i]);
+		close(go[i]);
+	}
+	fixture_fini(f);
+}
+
+RUN_TESTS(cmocka_unit_test(a_pool_that_was_moved_aside_is_filled_again),
+	cmocka_unit_test(a_second_copy_is_looked_at_and_mended_from_the_first),
+	cmocka_unit_test(a_store_that_is_right_has_no_faults),
 	cmocka_unit_test(an_empty_store_has_no_faults),
 	cmocka_unit_test(
 		a_damaged_chunk_is_named_with_its_image_and_file_and_repaired_from_its_layer),
