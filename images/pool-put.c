@@ -281,7 +281,8 @@ static void settle_all(struct batch *b, bool failed)
 	b->nmine = b->nfresh = b->placed = 0;
 }
 
-int pool_put_known(struct pool *p, const struct pool_item *v, size_t n, struct err *e)
+/* Chunks whose digests and lengths are right. */
+static int put_batch(struct pool *p, const struct pool_item *v, size_t n, struct err *e)
 {
 	auto_free size_t *numbers = mem_array(3 * n, sizeof(*numbers));
 	struct batch b = {.p = p,
@@ -292,11 +293,8 @@ int pool_put_known(struct pool *p, const struct pool_item *v, size_t n, struct e
 		.fresh = numbers + 2 * n};
 
 	assert(p->write);
-	for (size_t i = 0; i < n; i++) {
-		if (check_item(&v[i], e) < 0)
-			return -1;
+	for (size_t i = 0; i < n; i++)
 		b.todo[i] = i;
-	}
 	while (b.ntodo) {
 		int rc;
 
@@ -309,4 +307,21 @@ int pool_put_known(struct pool *p, const struct pool_item *v, size_t n, struct e
 			return -1;
 	}
 	return 0;
+}
+
+int pool_put_known(struct pool *p, const struct pool_item *v, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (check_item(&v[i], e) < 0)
+			return -1;
+	return put_batch(p, v, n, e);
+}
+
+int pool_put_all(struct pool *p, const struct pool_item *v, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		assert(v[i].c->length >= 1 && v[i].c->length <= CHUNK_SIZE);
+		v[i].c->digest = digest_of(v[i].data, v[i].c->length);
+	}
+	return put_batch(p, v, n, e);
 }

@@ -52,6 +52,9 @@ struct pool_item {
 	struct chunk *c;
 };
 int pool_put_known(struct pool *p, const struct pool_item *v, size_t n, struct err *e) must_check;
+/* The same for n chunks whose digests are to be found: c->length is set, digest and block are
+ * filled. */
+int pool_put_all(struct pool *p, const struct pool_item *v, size_t n, struct err *e) must_check;
 
 /* Sync, then record all that was put since the last commit. */
 int pool_commit(struct pool *p, struct err *e) must_check;

@@ -48,18 +48,20 @@ struct sink {
 
 static int put_items(struct sink *s, const struct batch *b, struct err *e)
 {
-	struct pool_item known[BATCH_ITEMS];
-	size_t n = 0;
+	struct pool_item known[BATCH_ITEMS], found[BATCH_ITEMS];
+	size_t nknown = 0, nfound = 0;
 
 	for (uint32_t i = 0; i < b->n; i++) {
-		const struct item *v = &b->v[i];
+		struct pool_item v = {.data = b->data + b->v[i].at, .c = b->v[i].c};
 
-		if (v->known)
-			known[n++] = (struct pool_item){.data = b->data + v->at, .c = v->c};
-		else if (pool_put(s->pool, b->data + v->at, v->len, v->c, e) < 0)
-			return -1;
+		if (b->v[i].known)
+			known[nknown++] = v;
+		else
+			found[nfound++] = v;
 	}
-	return n ? pool_put_known(s->pool, known, n, e) : 0;
+	if (nfound && pool_put_all(s->pool, found, nfound, e) < 0)
+		return -1;
+	return nknown ? pool_put_known(s->pool, known, nknown, e) : 0;
 }
 
 /* Put what b holds and free it. Called with the lock, which is not held meanwhile. */

@@ -507,6 +507,30 @@ TEST(a_batch_with_one_wrong_digest_is_refused_whole)
 	teardown(&f);
 }
 
+TEST(a_batch_of_unknown_digests_gets_them)
+{
+	struct fixture f;
+	struct known k;
+	struct digest *want;
+
+	setup(&f);
+	known_init(&k, 30, 20);
+	want = mem_array(k.n, sizeof(*want));
+	for (size_t i = 0; i < k.n; i++) {
+		want[i] = k.c[i].digest;
+		k.c[i].digest = (struct digest){{0}};
+	}
+	assert_int_equal(pool_put_all(f.pool, k.v, k.n, &f.e), 0);
+	for (size_t i = 0; i < k.n; i++) {
+		assert_true(digest_eq(&k.c[i].digest, &want[i]));
+		assert_int_equal(k.c[i].block, k.c[i % 20].block);
+		assert_int_equal(check(&f, &k.c[i]), 0);
+	}
+	free(want);
+	known_fini(&k);
+	teardown(&f);
+}
+
 struct batches {
 	struct fixture *f;
 	struct known k[16];
@@ -1072,6 +1096,7 @@ RUN_TESTS(cmocka_unit_test(a_chunk_is_found_with_its_bytes_after_it_was_put),
 	cmocka_unit_test(two_processes_put_the_same_data_and_both_keep_what_they_wrote),
 	cmocka_unit_test(a_batch_is_put_with_its_duplicates_once_and_side_by_side),
 	cmocka_unit_test(a_batch_with_one_wrong_digest_is_refused_whole),
+	cmocka_unit_test(a_batch_of_unknown_digests_gets_them),
 	cmocka_unit_test(threads_whose_batches_overlap_agree_on_the_blocks),
 	cmocka_unit_test(many_are_looked_up_at_once),
 	cmocka_unit_test(what_is_recorded_soon_is_found_and_marked_until_it_is_settled),
