@@ -112,7 +112,7 @@ int mount_kept(struct store *s, struct digest **v, size_t *n, struct err *e)
 		free(list);
 		return -1;
 	}
-	if (*n)
+	if (list && *n)
 		qsort(list, *n, sizeof(*list), by_bytes);
 	*v = list;
 	return 0;
