@@ -1,17 +1,4 @@
-/* A layer's list as bytes: a header, and one zstd frame (or, where that would be too good, the
- * plain body).
- *
- *   0   8  "svrunlst"
- *   8   4  version: 1
- *   12  4  encoding of the body: 0 plain, 1 zstd
- *   16  8  bytes of the decoded body
- *   24  8  entries
- *   32 32  sha256 of the decoded body
- *
- * The body has the entries in their order: a byte (kind, pruned, type), the path, and for objects
- * that are put mode, uid, gid, mtime, what their type has, and extended attributes. Numbers are
- * 7 bits a byte, low ones first; texts and values are a number and so many bytes. Of chunks only
- * the digests are there: their lengths follow from the file's. */
+/* A layer's list as bytes, and back: docs/layers.md, "Lists that are kept". */
 #include <inttypes.h>
 #include <string.h>
 #include <zstd.h>
@@ -29,9 +16,9 @@ enum {
 	ZSTD = 1,
 	LEVEL = 3,
 	HEADER = 64,
-	RATIO_MAX = 32, /* body / frame, beyond ... */
-	RATIO_FREE = 64 << 10,
-	TYPE_BITS = 3, /* of an entry's first byte: type, then kind, then pruned */
+	RATIO_MAX = 32,        /* body / frame, beyond ... */
+	RATIO_FREE = 64 << 10, /* ... this many bytes; else the body stays plain */
+	TYPE_BITS = 3,         /* of an entry's first byte: type, then kind, then pruned */
 	KIND_BITS = 2,
 };
 static const uint64_t body_max = (uint64_t)1 << 30;

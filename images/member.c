@@ -86,32 +86,6 @@ static int hiding(char *path, enum entry_kind *kind, struct err *e)
 	return 1;
 }
 
-/* tree_clean_path() without its last check: names that hide are no paths yet. */
-static int clean(const char *name, char *out, struct err *e)
-{
-	size_t n = 0;
-
-	for (const char *p = name, *end; *p; p = *end ? end + 1 : end) {
-		size_t len;
-
-		end = strchrnul(p, '/');
-		len = (size_t)(end - p);
-		if (len == 0 || (len == 1 && *p == '.'))
-			continue;
-		if (len == 2 && p[0] == '.' && p[1] == '.')
-			return err_set(e, ERR_CORRUPT, "its name has the component '..'");
-		if (len + 1 > TREE_PATH_MAX - n)
-			return err_set(
-				e, ERR_CORRUPT, "its name is longer than %d bytes", TREE_PATH_MAX);
-		if (n > 0)
-			out[n++] = '/';
-		memcpy(out + n, p, len);
-		n += len;
-	}
-	out[n] = '\0';
-	return 0;
-}
-
 /* ---- attributes ---- */
 
 static const struct {
@@ -233,7 +207,7 @@ static int add(struct members *v, const struct tar_member *m, struct entry **ent
 	int rc;
 
 	*entry = NULL;
-	if (clean(m->name, path, e) < 0 || count(v, strlen(path), e) < 0)
+	if (tree_strip_path(m->name, path, e) < 0 || count(v, strlen(path), e) < 0)
 		return -1;
 	if (is_special(path))
 		return 0;

@@ -43,7 +43,7 @@ int tree_check_path(const char *path, struct err *e)
 	return 0;
 }
 
-int tree_clean_path(const char *name, char *out, struct err *e)
+int tree_strip_path(const char *name, char *out, struct err *e)
 {
 	size_t n = 0;
 
@@ -64,7 +64,12 @@ int tree_clean_path(const char *name, char *out, struct err *e)
 		p = *end ? end + 1 : end;
 	}
 	out[n] = '\0';
-	return tree_check_path(out, e);
+	return 0;
+}
+
+int tree_clean_path(const char *name, char *out, struct err *e)
+{
+	return tree_strip_path(name, out, e) < 0 ? -1 : tree_check_path(out, e);
 }
 
 char *node_path(const struct node *n, char *out)

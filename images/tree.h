@@ -102,6 +102,8 @@ int tree_check_path(const char *path, struct err *e) must_check;
 /* Normalise an archive's member name into out (TREE_PATH_MAX + 1 bytes): strips "./", leading and
  * trailing and doubled slashes. Refuses ".." and what tree_check_path() refuses. */
 int tree_clean_path(const char *name, char *out, struct err *e) must_check;
+/* The stripping alone, for names of which a path is yet to be made (whiteouts). */
+int tree_strip_path(const char *name, char *out, struct err *e) must_check;
 
 /* The node at path, links not followed; NULL when there is none. */
 struct node *tree_find(struct tree *t, const char *path);

@@ -26,8 +26,10 @@ struct unpack {
 	struct digest tar_digest; /* when diff_id was given, or the codec is none */
 };
 
-/* Reads src to its end. Nothing of `out` may be used when it fails; what is in the pool by then is
- * not committed by us. Errors: CORRUPT (member name, offset and limit), SYSTEM, those of src. */
+/* Reads src to its end, and waits for the sink, also on failure: the chunks of `out` are filled by
+ * its threads. Nothing of `out` may be used when it fails; what is in the pool by then is not
+ * committed by us. Errors: CORRUPT (member name, offset and limit), UNSUPPORTED (sparse files,
+ * members of unknown types), SYSTEM, those of src. */
 int unpack_layer(struct unpack *u, struct source *src, struct sink *sink, struct entries *out,
 	struct err *e) must_check;
 
