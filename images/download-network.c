@@ -49,32 +49,34 @@ static double median(const struct download *d)
 
 static bool slow(const struct lane *l, double now, double typical)
 {
+	uint64_t end = l->job->piece->offset + l->job->piece->length;
 	double took = now - l->started;
-	double all = (double)(l->end - l->first), got = (double)(l->pos - l->first);
+	double all = (double)(end - l->from), got = (double)(l->pos - l->from);
 
-	if (now - l->moved >= HEDGE_STILL_MS)
-		return true;
 	if (typical <= 0 || took < HEDGE_YOUNG_MS || took < typical)
 		return false;
 	return all * took > HEDGE_SLOWER * typical * got && (all - got) * took > typical * got;
 }
 
+/* A lane that does not get on, or NULL. What it would do later is for others from now on. */
 static struct lane *straggler(struct download *d, double now)
 {
 	double typical = median(d);
 
 	for (unsigned i = 0; i < d->limits.connections; i++) {
 		struct lane *l = &d->lanes[i];
-		uint64_t left = l->end - l->pos;
+		bool still;
 
-		if (!l->busy || l->unwanted || l->whole)
+		if (!l->busy || l->unwanted || l->whole || l->paused)
 			continue;
 		if (l->pos != l->moved_pos) {
 			l->moved_pos = l->pos;
 			l->moved = now;
 		}
-		if (!l->job->hedged && slow(l, now, typical) &&
-			d->hedged + left <= atomic_load(&d->received) / HEDGE_SHARE + 2 * PIECE_MAX)
+		still = now - l->moved >= HEDGE_STILL_MS;
+		if (!l->job)
+			l->unwanted = still;
+		else if (!l->job->hedged && (still || slow(l, now, typical)))
 			return l;
 	}
 	return NULL;
@@ -85,12 +87,21 @@ static struct lane *straggler(struct download *d, double now)
 static void hedge(struct download *d, struct lane *idle, double now)
 {
 	struct lane *l = straggler(d, now);
+	uint64_t left;
+	struct work w;
 
 	if (!l)
 		return;
+	left = l->job->piece->length - l->job->have;
+	if (d->hedged + left > download_received(d) / HEDGE_SHARE + 2 * PIECE_MAX)
+		return;
 	l->job->hedged = true;
-	d->hedged += l->end - l->pos;
-	lane_start_range(idle, l->job);
+	d->hedged += left;
+	pthread_mutex_lock(&d->lock);
+	lane_give_back(l);
+	pthread_mutex_unlock(&d->lock);
+	w = (struct work){.job = l->job, .run_end = job_index(l->job) + 1};
+	lane_start(idle, &w);
 }
 
 /* ---- one turn ---- */
@@ -125,21 +136,18 @@ static void sweep(struct download *d)
 
 static bool start_one(struct download *d, struct lane *idle, double now)
 {
-	struct blob *whole;
-	struct job *job;
+	struct work w;
 	bool found;
 
 	pthread_mutex_lock(&d->lock);
-	found = queue_pick(d, now, &job, &whole);
+	found = queue_pick(d, now, &w);
 	pthread_mutex_unlock(&d->lock);
-	if (found && job)
-		lane_start_range(idle, job);
-	else if (found)
-		lane_start_whole(idle, whole);
+	if (found)
+		lane_start(idle, &w);
 	return found;
 }
 
-/* Whole blobs whose next piece has memory now. */
+/* Lanes whose next piece has memory now. */
 static void resume(struct download *d)
 {
 	for (unsigned i = 0; i < d->limits.connections; i++) {
@@ -174,9 +182,9 @@ static int schedule(struct download *d)
 	d->hungry = false;
 	delayed = queue_delayed(d, now, POLL_MS, &wait);
 	pthread_mutex_unlock(&d->lock);
+	resume(d);
 	while ((idle = idle_lane(d, &n)) && n > delayed && start_one(d, idle, now))
 		;
-	resume(d);
 	idle = idle_lane(d, &n);
 	pthread_mutex_lock(&d->lock);
 	relieved = queue_relieve(d, now, n > delayed);

@@ -2,9 +2,14 @@
  *
  *   download.c          the interface: streams, and handing pieces out
  *   download-network.c  the thread: starts, runs and ends transfers
- *   download-lane.c     one transfer: aiming, the answer, the body, the verdict
+ *   download-lane.c     one transfer: aiming, and the verdict
+ *   download-answer.c   its head and its body
  *   download-queue.c    which piece is next, and whose memory it may take
  *   download-buffers.c  the memory
+ *
+ * A request (struct lane) is for a run of pieces that follow each other, or for a whole blob;
+ * pieces are cut from its body. Those of a run that are to come are claimed: WANTED, but on no
+ * list.
  *
  * A piece (struct job):
  *
@@ -96,10 +101,12 @@ struct lane {
 	unsigned endpoint;
 	struct stream *stream;
 	struct blob *blob;
-	struct job *job; /* whole: the piece that is being filled, or NULL between pieces */
+	struct job *job; /* that is being filled, or NULL between pieces */
 	uint64_t first, pos,
-		end;           /* offsets in the blob: of this try; the next byte; where to stop */
-	double started, moved; /* ms; last seen to move, from where */
+		end;    /* offsets in the blob: of this try; the next byte; where to stop */
+	uint64_t from;  /* where the piece, or what it lacked, began */
+	double started; /*   and when */
+	double moved;   /* when a byte was last seen to come, and where that was */
 	uint64_t moved_pos;
 
 	/* the answer */
@@ -112,10 +119,18 @@ struct lane {
 	bool hopeless; /*   and would be the same again */
 	struct err e;
 
-	/* whole */
+	/* the body */
 	bool whole, paused, sated;
-	size_t cursor; /* index: pieces before it were passed */
-	size_t skip;   /* bytes of what libcurl gives again after a pause that are used already */
+	size_t cursor, run_end; /* pieces that are to come: their indices */
+	size_t skip; /* bytes of what libcurl gives again after a pause that are used already */
+};
+
+/* What is to be begun: a run of pieces, the first of which is BUSY and has a buffer, or a whole
+ * blob. */
+struct work {
+	struct job *job;
+	size_t run_end;
+	struct blob *whole;
 };
 
 enum { DOWNLOAD_TIMES = 32 };
@@ -146,9 +161,8 @@ struct download {
 /* ---- download-queue.c: all with the lock held ---- */
 
 size_t job_index(const struct job *j);
-/* The next piece, or the next blob to be read whole, that may be begun now; a piece is BUSY then
- * and has a buffer. false: none (d->hungry: for want of memory). */
-bool queue_pick(struct download *d, double now, struct job **job, struct blob **whole);
+/* What may be begun now. false: nothing (d->hungry: for want of memory). */
+bool queue_pick(struct download *d, double now, struct work *w);
 /* BUSY, with a buffer. false: memory is short. */
 bool job_take(struct job *j);
 void job_arrived(struct job *j);
@@ -164,8 +178,10 @@ void blob_make_whole(struct blob *b);
 void blob_wait(struct blob *b, double due);
 /* Go on with endpoint next, if it is not behind that already. false: there is none. */
 bool blob_next_endpoint(struct blob *b, unsigned next);
-/* The next WANTED piece of a whole lane's blob that its body has not passed, or NULL. */
+/* The next WANTED piece that the lane's body has not passed, or NULL. */
 struct job *lane_next_job(struct lane *l);
+/* The pieces that are to come are for others. */
+void lane_give_back(struct lane *l);
 /* Can a paused lane take its next piece, or end? */
 bool lane_may_go_on(struct lane *l);
 /* Forget what waits or has arrived. */
@@ -183,13 +199,24 @@ unsigned queue_delayed(struct download *d, double now, int max, int *wait);
 
 int lane_init(struct lane *l, struct download *d, struct err *e) must_check;
 void lane_fini(struct lane *l);
-/* Begin; j is BUSY already (a hedge: twice). */
-void lane_start_range(struct lane *l, struct job *j);
-void lane_start_whole(struct lane *l, struct blob *b);
+void lane_start(struct lane *l, const struct work *w);
 /* libcurl is done with it. */
 void lane_end(struct lane *l, CURLcode code);
 /* Nobody wants it any more. */
 void lane_cancel(struct lane *l);
+
+/* ---- download-answer.c: network thread, without the lock ---- */
+
+/* For libcurl; ctx is the lane. */
+size_t lane_on_header(char *data, size_t size, size_t n, void *ctx);
+size_t lane_on_data(char *data, size_t size, size_t n, void *ctx);
+/* Look at the head before the first byte is taken. -1: redo or broken is set. */
+int lane_accept(struct lane *l) must_check;
+void lane_begin_piece(struct lane *l);
+/* For the median. */
+void lane_note_time(struct lane *l);
+/* The lane's piece is here: who else fetches it is in vain. Lock held. */
+void lane_win(struct lane *l);
 
 /* ---- download-network.c ---- */
 

@@ -9,6 +9,8 @@
 
 #include <assert.h>
 
+enum { RUN_MAX = 16 << 20 };
+
 size_t job_index(const struct job *j)
 {
 	return (size_t)(j - j->stream->jobs);
@@ -208,11 +210,13 @@ bool blob_next_endpoint(struct blob *b, unsigned next)
 	return true;
 }
 
+/* ---- runs ---- */
+
 struct job *lane_next_job(struct lane *l)
 {
 	struct stream *s = l->stream;
 
-	for (; l->blob->wanted > 0 && l->cursor < s->n; l->cursor++) {
+	for (; l->blob->wanted > 0 && l->cursor < l->run_end; l->cursor++) {
 		struct job *j = &s->jobs[l->cursor];
 
 		if (j->blob != l->blob)
@@ -221,6 +225,57 @@ struct job *lane_next_job(struct lane *l)
 			return j;
 	}
 	return NULL;
+}
+
+void lane_give_back(struct lane *l)
+{
+	struct job *j;
+
+	while (!l->whole && (j = lane_next_job(l))) {
+		job_back(j, 0);
+		l->cursor++;
+	}
+	l->run_end = l->cursor;
+}
+
+/* Servers have much to do for a request: one that is for several pieces costs them, and the way
+ * there, less. In order, others would wait for the end of a run, so there are none. Towards the end
+ * runs become short, so that all lanes end at about the same time. */
+static size_t run_bytes(const struct stream *s)
+{
+	uint64_t part = s->hunger / (2 * (uint64_t)s->d->limits.connections);
+
+	if (s->ordered)
+		return 0;
+	return part < RUN_MAX ? (size_t)part : RUN_MAX;
+}
+
+static bool follows(const struct job *j, const struct job *before)
+{
+	return j->blob == before->blob && j->state == JOB_WANTED &&
+	       j->piece->offset == before->piece->offset + before->piece->length;
+}
+
+/* Claim what follows j. Returns the index where the run ends. */
+static size_t claim(struct job *j)
+{
+	struct stream *s = j->stream;
+	size_t i = job_index(j) + 1, bytes = j->piece->length, max = run_bytes(s);
+
+	for (; i < s->n && follows(&s->jobs[i], &s->jobs[i - 1]); i++) {
+		struct job *next = &s->jobs[i];
+
+		bytes += next->piece->length;
+		if (bytes > max || next->due > 0)
+			break;
+		if (next->listed)
+			unlist(next);
+		else if (i < s->frontier) /* another lane's */
+			break;
+		if (s->frontier == i)
+			s->frontier++;
+	}
+	return i;
 }
 
 /* ---- memory ---- */
@@ -362,32 +417,30 @@ static struct blob *due_whole(struct stream *s, double now)
 	return NULL;
 }
 
-static bool stream_pick(struct stream *s, double now, struct job **job, struct blob **whole)
+static bool stream_pick(struct stream *s, double now, struct work *w)
 {
 	struct job *next = at_frontier(s), *again = due_retry(s, now);
 
-	*job = NULL;
-	*whole = NULL;
-	if (again && !job_take(again))
-		return false;
-	if ((*job = again))
-		return true;
-	*whole = due_whole(s, now);
-	if (*whole) {
-		undelay(s->d, &(*whole)->due);
+	*w = (struct work){0};
+	if (!again && (w->whole = due_whole(s, now))) {
+		undelay(s->d, &w->whole->due);
 		return true;
 	}
-	if (next && job_take(next))
-		*job = next;
-	return *job != NULL;
+	w->job = again ? again : next;
+	if (!w->job || !job_take(w->job))
+		return false;
+	if (w->job == next)
+		s->frontier++;
+	w->run_end = claim(w->job);
+	return true;
 }
 
-bool queue_pick(struct download *d, double now, struct job **job, struct blob **whole)
+bool queue_pick(struct download *d, double now, struct work *w)
 {
 	struct stream *s;
 
 	TAILQ_FOREACH (s, &d->streams, entry)
-		if (!over(s) && stream_pick(s, now, job, whole)) {
+		if (!over(s) && stream_pick(s, now, w)) {
 			TAILQ_REMOVE(&d->streams, s, entry);
 			TAILQ_INSERT_TAIL(&d->streams, s, entry);
 			return true;

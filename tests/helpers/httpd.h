@@ -34,6 +34,7 @@ struct httpd_file {
 	bool overrun;      /* with no_length: all of the file follows the range */
 	bool no_length;    /* the end of the connection is the end of the body */
 	size_t claim;      /* Content-Length */
+	size_t pause_at;   /* nothing more after so many bytes of the body */
 	bool endless;      /* no length, and never an end */
 	bool hang;         /* no answer at all */
 	unsigned drip_ms;  /* between one byte and the next */
@@ -110,6 +111,11 @@ static bool httpd_body(struct httpd *h, int fd, const struct httpd_file *f, size
 	for (size_t at = 0; ok && at < end;) {
 		size_t k = f->drip_ms ? 1 : end - at;
 
+		if (f->pause_at && at == f->pause_at)
+			while (httpd_sleep(h, 100))
+				;
+		if (f->pause_at > at && f->pause_at < end)
+			k = f->pause_at - at;
 		ok = httpd_write(fd, copy + from + at, k) && httpd_sleep(h, f->drip_ms);
 		at += k;
 		pthread_mutex_lock(&h->lock);

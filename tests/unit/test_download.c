@@ -272,13 +272,34 @@ TEST(as_they_arrive_a_late_piece_holds_up_nobody)
 	file->only = true;
 	file->delay_ms = 200;
 	start(&f);
-	s = stream_open(f.d, v, cut(&f, v, 32, 0, 0, 100000, 0), false);
+	s = stream_open(f.d, v, cut(&f, v, 32, 0, 0, 100000, 1), false);
 	for (size_t i = 0; i < 32; i++) {
 		assert_int_equal(stream_next(s, &p, &f.e), 1);
 		assert_true((p == &v[0]) == (i == 31));
 		stream_release(s, p);
 	}
 	stream_close(s);
+	teardown(&f);
+}
+
+TEST(pieces_that_follow_each_other_share_requests_which_become_short_towards_the_end)
+{
+	struct fixture f;
+	struct httpd_file *file;
+	struct piece v[300];
+
+	setup(&f);
+	file = serve(&f, 0, 0);
+	start(&f);
+	arrives(&f, v, cut(&f, v, 300, 0, 5, 20000, 0), false);
+	assert_in_range(file->requests, 8, 150);
+	assert_int_equal(counted(&f, &file->asked), 300 * 20000);
+	/* a gap ends a run; so do others' pieces */
+	file->requests = 0;
+	cut(&f, v, 10, 0, 0, 1000, 0);
+	cut(&f, v + 10, 10, 0, 10001, 1000, 0);
+	arrives(&f, v, 20, false);
+	assert_in_range(file->requests, 2, 20);
 	teardown(&f);
 }
 
@@ -341,7 +362,7 @@ static void settles(struct fixture *f)
 	}
 }
 
-static void a_stopped_consumer_bounds(bool whole)
+static void a_stopped_consumer_bounds(bool whole, size_t gap)
 {
 	struct fixture f;
 	struct httpd_file *file;
@@ -353,21 +374,27 @@ static void a_stopped_consumer_bounds(bool whole)
 	file = serve(&f, 0, 0);
 	file->ignore_range = whole;
 	start(&f);
-	s = stream_open(f.d, v, cut(&f, v, 48, 0, 0, 128 << 10, 0), false);
+	s = stream_open(f.d, v, cut(&f, v, 48, 0, 0, (128 << 10) - gap, gap), false);
 	settles(&f);
 	assert_true(download_received(f.d) > 3 << 20);
 	assert_true(download_received(f.d) <= 4 << 20);
-	if (!whole)
+	if (!whole && gap)
 		assert_true(counted(&f, &file->asked) <= 4 << 20);
 	take_all(&f, s, v, 48, false);
-	assert_int_equal(file->requests, whole ? 1 + file->ranged : 48);
+	if (!whole && gap)
+		assert_int_equal(file->requests, 48);
 	stream_close(s);
 	teardown(&f);
 }
 
 TEST(a_consumer_that_stops_bounds_what_is_asked_for)
 {
-	a_stopped_consumer_bounds(false);
+	a_stopped_consumer_bounds(false, 1);
+}
+
+TEST(a_consumer_that_stops_bounds_what_is_read_of_runs_of_pieces)
+{
+	a_stopped_consumer_bounds(false, 0);
 }
 
 TEST(streams_share_memory_and_one_that_nobody_reads_does_not_stop_another)
@@ -514,7 +541,8 @@ TEST(what_passes_is_tried_again_from_the_last_good_byte)
 		{"one byte a second", {.drip_ms = 2500, .times = 1}, 1},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < 3 * sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t at = i / 3, way = i % 3; /* alone, in order, in runs */
 		struct fixture f;
 		struct httpd_file *file, good;
 		struct piece v[20];
@@ -522,14 +550,16 @@ TEST(what_passes_is_tried_again_from_the_last_good_byte)
 		setup(&f);
 		file = serve(&f, 0, 0);
 		good = *file;
-		*file = cases[i].fault;
+		*file = cases[at].fault;
 		memcpy(file->path, good.path, sizeof(good.path));
 		file->data = good.data;
 		file->n = good.n;
 		start(&f);
-		arrives(&f, v, cut(&f, v, 20, 0, 7, 100000, 0), i % 2);
-		if (file->requests != 20 + cases[i].extra)
-			fail_msg("%s: %u requests", cases[i].what, file->requests);
+		arrives(&f, v, cut(&f, v, 20, 0, 7, 100000, way == 0), way == 1);
+		if (way < 2 && file->requests != 20 + cases[at].extra)
+			fail_msg("%s: %u requests", cases[at].what, file->requests);
+		if (way == 2 && file->requests > 20 + cases[at].extra)
+			fail_msg("%s: %u requests in runs", cases[at].what, file->requests);
 		teardown(&f);
 	}
 }
@@ -703,7 +733,8 @@ TEST(bytes_behind_the_last_piece_are_not_read)
 
 TEST(a_consumer_that_stops_bounds_what_is_read_of_a_whole_blob)
 {
-	a_stopped_consumer_bounds(true);
+	a_stopped_consumer_bounds(true, 0);
+	a_stopped_consumer_bounds(true, 1);
 }
 
 TEST(a_whole_blob_that_breaks_is_begun_again_without_giving_pieces_twice)
@@ -841,7 +872,8 @@ TEST(where_the_next_endpoint_knows_ranges_they_are_used_again)
 
 TEST(a_straggler_is_asked_for_again_and_the_faster_wins)
 {
-	for (int hang = 0; hang < 2; hang++) {
+	for (int i = 0; i < 4; i++) {
+		bool hang = i % 2, ordered = i / 2;
 		struct fixture f;
 		struct httpd_file *file;
 		struct piece v[20];
@@ -850,15 +882,33 @@ TEST(a_straggler_is_asked_for_again_and_the_faster_wins)
 		f.limits.stall_s = 60;
 		file = serve(&f, 0, 0);
 		file->only = true;
-		file->only_from = 200000;
+		file->only_from = ordered ? 200000 : 0;
 		file->times = 1;
 		file->hang = hang;
 		file->drip_ms = hang ? 0 : 20;
 		start(&f);
-		arrives(&f, v, cut(&f, v, 20, 0, 0, 100000, 0), true);
-		assert_int_equal(file->requests, 21);
+		arrives(&f, v, cut(&f, v, 20, 0, 0, 100000, 0), ordered);
+		if (ordered)
+			assert_int_equal(file->requests, 21);
 		teardown(&f);
 	}
+}
+
+TEST(a_run_that_stops_between_two_pieces_is_left_to_others)
+{
+	struct fixture f;
+	struct httpd_file *file;
+	struct piece v[20];
+
+	setup(&f);
+	f.limits.stall_s = 60;
+	file = serve(&f, 0, 0);
+	file->only = true;
+	file->pause_at = 100000;
+	file->times = 1;
+	start(&f);
+	arrives(&f, v, cut(&f, v, 20, 0, 0, 100000, 0), false);
+	teardown(&f);
 }
 
 /* ---- ends ---- */
@@ -912,10 +962,13 @@ TEST(closing_what_waits_to_be_tried_again_does_not_wait)
 RUN_TESTS(cmocka_unit_test(pieces_arrive_right_each_once_over_connections_that_are_kept),
 	cmocka_unit_test(in_order_pieces_come_in_order_whatever_arrives_first),
 	cmocka_unit_test(as_they_arrive_a_late_piece_holds_up_nobody),
+	cmocka_unit_test(
+		pieces_that_follow_each_other_share_requests_which_become_short_towards_the_end),
 	cmocka_unit_test(a_blob_in_one_piece_is_asked_for_without_a_range),
 	cmocka_unit_test(no_pieces_are_no_work),
 	cmocka_unit_test(a_piece_outside_of_its_blob_is_refused),
 	cmocka_unit_test(a_consumer_that_stops_bounds_what_is_asked_for),
+	cmocka_unit_test(a_consumer_that_stops_bounds_what_is_read_of_runs_of_pieces),
 	cmocka_unit_test(streams_share_memory_and_one_that_nobody_reads_does_not_stop_another),
 	cmocka_unit_test(streams_in_order_do_not_wait_for_each_other),
 	cmocka_unit_test(more_streams_than_memory_for_a_piece_of_each_still_end),
@@ -936,5 +989,6 @@ RUN_TESTS(cmocka_unit_test(pieces_arrive_right_each_once_over_connections_that_a
 	cmocka_unit_test(a_whole_blob_that_nobody_reads_does_not_stop_another),
 	cmocka_unit_test(where_the_next_endpoint_knows_ranges_they_are_used_again),
 	cmocka_unit_test(a_straggler_is_asked_for_again_and_the_faster_wins),
+	cmocka_unit_test(a_run_that_stops_between_two_pieces_is_left_to_others),
 	cmocka_unit_test(closing_in_the_middle_ends_what_is_under_way),
 	cmocka_unit_test(closing_what_waits_to_be_tried_again_does_not_wait))
