@@ -20,7 +20,7 @@ struct lane {
 	uint64_t frame_at;       /* eStargz: the member that is being decoded, ... */
 	uint64_t frame_out;      /* ... how much of it has come, ... */
 	uint64_t frame_in;       /* ... and how far in the blob */
-	unsigned char *scratch;  /* AT_ONCE_MAX bytes */
+	unsigned char *scratch;  /* scratch_size() bytes */
 	/* what goes out */
 	unsigned char *buf; /* of the sink: the chunk of ours that grows, or NULL */
 	uint32_t fill;
@@ -107,6 +107,11 @@ static void hash_part(struct lane *x, const struct toc_chunk *c, const void *p, 
 }
 
 /* ---- in ---- */
+
+static bool is_at_once(const struct toc_work *w, const struct toc_chunk *c)
+{
+	return w->codec == CODEC_ZSTD && c->size <= AT_ONCE_MAX && c->end - c->offset <= PIECE_MAX;
+}
 
 /* The bytes of the blob from offset to end, as many as the current piece has. */
 static int input(struct lane *x, uint64_t offset, uint64_t end, const unsigned char **p, size_t *n,
@@ -274,7 +279,7 @@ static int decode(struct lane *x, const struct toc_chunk *c, struct err *e)
 {
 	if (c->zeros)
 		return make_zeros(x, c, e);
-	if (x->w->codec == CODEC_ZSTD && c->size <= AT_ONCE_MAX && c->end - c->offset <= PIECE_MAX)
+	if (is_at_once(x->w, c))
 		return decode_at_once(x, c, e);
 	return decode_in_steps(x, c, e);
 }
@@ -312,9 +317,23 @@ static int fetch_all(struct lane *x, struct err *e)
 	return 0;
 }
 
+/* Most writers' chunks are far smaller than the largest that is decoded at once. */
+static size_t scratch_size(const struct toc_work *w)
+{
+	size_t most = STEP;
+
+	for (size_t i = 0; i < w->lane->n; i++) {
+		const struct toc_chunk *c = &w->t->chunks[w->lane->first + i];
+
+		if (is_at_once(w, c) && c->size > most)
+			most = (size_t)c->size;
+	}
+	return most;
+}
+
 int toc_lane_fetch(const struct toc_work *w, struct err *e)
 {
-	struct lane x = {.w = w, .frame_at = UINT64_MAX, .scratch = mem_alloc(AT_ONCE_MAX)};
+	struct lane x = {.w = w, .frame_at = UINT64_MAX, .scratch = mem_alloc(scratch_size(w))};
 	int rc;
 
 	toc_pieces_make(&x.pieces, w->t, w->lane, &w->layer->digest, w->layer->size);

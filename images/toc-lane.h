@@ -17,7 +17,7 @@ struct toc_work {
 
 /* Any number of threads, each with a lane of its own. All chunks of the lane that are not known are
  * with the sink then. Errors: CORRUPT, UNSUPPORTED (with the file's path), those of stream_next()
- * and of the sink. Memory: 5 MiB, and 8 MiB for large zstd frames. */
+ * and of the sink. Memory: the largest chunk, up to 4 MiB, and 8 MiB more for frames above that. */
 int toc_lane_fetch(const struct toc_work *w, struct err *e) must_check;
 
 #endif

@@ -4,6 +4,15 @@
 #include "images/toc-lane.h"
 #include "images/toc-table.h"
 
+enum { THREADS_MAX = 8 }; /* each takes memory, and a connection's worth of pieces */
+
+/* 0: one a core. */
+static size_t lane_threads(size_t threads)
+{
+	threads = threads ? threads : workers_cores();
+	return threads < THREADS_MAX ? threads : THREADS_MAX;
+}
+
 int toc_present(const struct descriptor *layer, enum codec codec, struct err *e)
 {
 	struct toc_place p;
@@ -97,7 +106,7 @@ int toc_layer(const struct descriptor *layer, enum codec codec, struct download 
 	if (rc > 0)
 		rc = toc_table_fetch(&toc, layer, codec, &place, d, sink, out, &first);
 	if (rc == 0)
-		rc = fetch_data(&toc, &w, pool, threads ? threads : workers_cores(), &first);
+		rc = fetch_data(&toc, &w, pool, lane_threads(threads), &first);
 	/* the sink's threads write into the list: nobody may free it before */
 	if (sink_wait(sink, rc < 0 ? NULL : &first) < 0)
 		rc = -1;

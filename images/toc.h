@@ -21,10 +21,11 @@ int toc_key(const struct descriptor *layer, enum codec codec, struct digest *key
 	struct err *e) must_check;
 
 /* Fetch the table, then the file data (in parallel through d, decoded by `threads` threads, 0: one
- * a core), check every chunk's digest, cut into CHUNK_SIZE and hand over to the sink; out gets the
- * layer's objects. Waits for the sink. The blob's own digest and the DiffID are not proven by this
- * (pull --strict does not use it). Errors: CORRUPT, UNSUPPORTED (a table that cannot be used, such
- * as one without digests: the caller falls back to unpack_layer()), those of stream_next(). */
+ * a core; at most 8), check every chunk's digest, cut into CHUNK_SIZE and hand over to the sink;
+ * out gets the layer's objects. Waits for the sink. The blob's own digest and the DiffID are not
+ * proven by this (pull --strict does not use it). Errors: CORRUPT, UNSUPPORTED (a table that cannot
+ * be used, such as one without digests: the caller falls back to unpack_layer()), those of
+ * stream_next(). */
 int toc_layer(const struct descriptor *layer, enum codec codec, struct download *d,
 	struct pool *pool, struct sink *sink, size_t threads, struct entries *out,
 	struct err *e) must_check;
