@@ -187,7 +187,7 @@ static int schedule(struct download *d)
 		;
 	idle = idle_lane(d, &n);
 	pthread_mutex_lock(&d->lock);
-	relieved = queue_relieve(d, now, n > delayed);
+	relieved = memory_relieve(d, now, n > delayed);
 	queue_delayed(d, now, idle && n < d->limits.connections ? HEDGE_POLL_MS : POLL_MS, &wait);
 	pthread_mutex_unlock(&d->lock);
 	if (idle && now >= d->next_hedge) {

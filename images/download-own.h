@@ -4,7 +4,9 @@
  *   download-network.c  the thread: starts, runs and ends transfers
  *   download-lane.c     one transfer: aiming, and the verdict
  *   download-answer.c   its head and its body
- *   download-queue.c    which piece is next, and whose memory it may take
+ *   download-queue.c    what is begun next
+ *   download-memory.c   whose memory it may take
+ *   download-job.c      states and lists
  *   download-buffers.c  the memory
  *
  * A request (struct lane) is for a run of pieces that follow each other, or for a whole blob;
@@ -158,42 +160,58 @@ struct download {
 	double next_hedge;
 };
 
-/* ---- download-queue.c: all with the lock held ---- */
+/* ---- download-job.c: with the lock held ---- */
 
 size_t job_index(const struct job *j);
-/* What may be begun now. false: nothing (d->hungry: for want of memory). */
-bool queue_pick(struct download *d, double now, struct work *w);
-/* BUSY, with a buffer. false: memory is short. */
-bool job_take(struct job *j);
+void job_set_state(struct job *j, enum job_state state);
+void job_unlist(struct job *j);
 void job_arrived(struct job *j);
+/* BUSY -> WANTED, not before due (0: at once). What it has is kept. */
+void job_back(struct job *j, double due);
 /* The one that is next for a consumer, which is OUT then, or NULL. */
 struct job *job_hand_out(struct stream *s);
 void job_done(struct job *j);
-/* BUSY -> WANTED, not before due (0: at once). What it has is kept. */
-void job_back(struct job *j, double due);
 /* Its memory is free again. */
 void job_drop(struct job *j);
+void due_clear(struct download *d, double *due);
 void blob_make_whole(struct blob *b);
 /* Not read before due (0: at once). */
 void blob_wait(struct blob *b, double due);
 /* Go on with endpoint next, if it is not behind that already. false: there is none. */
 bool blob_next_endpoint(struct blob *b, unsigned next);
-/* The next WANTED piece that the lane's body has not passed, or NULL. */
-struct job *lane_next_job(struct lane *l);
-/* The pieces that are to come are for others. */
-void lane_give_back(struct lane *l);
-/* Can a paused lane take its next piece, or end? */
-bool lane_may_go_on(struct lane *l);
+/* Failed, or being closed. */
+bool stream_over(const struct stream *s);
 /* Forget what waits or has arrived. */
 void stream_clear(struct stream *s);
 void stream_fail(struct stream *s, const struct err *e);
+
+/* ---- download-memory.c: with the lock held ---- */
+
+/* Every stream's. */
+size_t memory_share(const struct download *d);
+bool memory_may_take(const struct stream *s, size_t n);
+/* Has it memory, or may it take some? Else d->hungry. */
+bool job_may_begin(struct job *j);
+/* BUSY, with a buffer. false: memory is short. */
+bool job_take(struct job *j);
+/* Can a paused lane take its next piece, or end? */
+bool lane_may_go_on(struct lane *l);
 /* Somebody waits for a piece that cannot be begun, because others' pieces, which nobody takes, have
  * the memory or the lanes: take it from them. true: something became free. */
-bool queue_relieve(struct download *d, double now, bool lanes_left);
+bool memory_relieve(struct download *d, double now, bool lanes_left);
+
+/* ---- download-queue.c: with the lock held ---- */
+
+/* What may be begun now. false: nothing (d->hungry: for want of memory). */
+bool queue_pick(struct download *d, double now, struct work *w);
 /* How many pieces and blobs wait to be tried again; each keeps a lane's place, so that a server
  * that wants less is not asked for all the other pieces in the meantime. *wait: ms until the first
  * of them is due, at most max. */
 unsigned queue_delayed(struct download *d, double now, int max, int *wait);
+/* The next WANTED piece that the lane's body has not passed, or NULL. */
+struct job *lane_next_job(struct lane *l);
+/* The pieces that are to come are for others. */
+void lane_give_back(struct lane *l);
 
 /* ---- download-lane.c: network thread, without the lock ---- */
 

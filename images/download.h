@@ -2,10 +2,12 @@
  * network thread (libcurl multi), with bounded memory, hedged stragglers, and fallbacks for servers
  * that break ranges. Consumers pull: back-pressure is their not asking.
  *
- *   pieces -> [wanted] -> a connection and a buffer -> [arrived] -> stream_next() ->
- * stream_release()
+ *   pieces -> [wanted] -> a connection and a buffer -> [arrived] -> stream_next() -> release
  *
- * A server that ignores Range (200 for a piece that does not begin the blob) is remembered: from
+ * Pieces that follow each other without a gap share a request where order does not matter, up to 16
+ * MiB; memory is still taken piece by piece, and a body that finds none waits.
+ *
+ * A server that ignores Range (200 for a part of a blob) is remembered: from
  * then on its blobs are read whole, one request a blob, and the pieces are cut from the body as it
  * passes. Source: RFC 9110 14, 15.3.7; formats.md 4.1.
  */
@@ -49,14 +51,15 @@ uint64_t download_received(const struct download *d);
  * overlapping ranges). v and what it borrows must live until stream_close(). ordered: delivered in
  * the order of v; else as they arrive. Streams share connections and memory fairly, and each always
  * has some of the memory, so that several may be consumed at the same time without waiting for each
- * other. */
+ * other (one that was stopped may have to fetch pieces again that nobody took). */
 struct stream *stream_open(struct download *d, struct piece *v, size_t n, bool ordered);
 /* 1 and the next piece (any thread, also several), 0 when all were handed out, -1 when a piece
  * could not be had: the same error for every later call. Waits. */
 int stream_next(struct stream *s, struct piece **p, struct err *e) must_check;
 /* The piece's data are used up: its buffer may be filled anew. */
 void stream_release(struct stream *s, struct piece *p);
-/* Pieces that are out are given back by this. */
+/* Ends what is under way. Pieces that are out are given back by this; nobody is in stream_next().
+ */
 void stream_close(struct stream *s);
 
 #endif

@@ -1,0 +1,202 @@
+/* Whose memory a piece may take. The lock is held.
+ *
+ * Every open stream may use its share, a part of all that is the same for each. Beyond that, a
+ * stream takes what the others will not need. A stream that is opened when another, whose pieces
+ * nobody takes, has everything, gets its first buffer back from that one's pieces that were not
+ * handed out: they are fetched again later. So no consumer waits for another. */
+#include "images/download-own.h"
+
+/* ---- shares ---- */
+
+size_t memory_share(const struct download *d)
+{
+	const struct stream *s;
+	size_t n = 0;
+
+	TAILQ_FOREACH (s, &d->streams, entry)
+		n += !stream_over(s) && (s->hunger > 0 || s->used > 0);
+	return d->buffers.limit / (n ? n : 1);
+}
+
+/* What the others may still claim of their shares. */
+static size_t reserved(const struct stream *s, size_t part)
+{
+	const struct stream *t;
+	size_t sum = 0;
+
+	TAILQ_FOREACH (t, &s->d->streams, entry)
+		if (t != s && !stream_over(t) && t->used < part)
+			sum += t->hunger < part - t->used ? (size_t)t->hunger : part - t->used;
+	return sum;
+}
+
+bool memory_may_take(const struct stream *s, size_t n)
+{
+	const struct buffers *b = &s->d->buffers;
+	size_t left = b->limit - b->used, part = memory_share(s->d);
+
+	n = buffers_round(n);
+	if (n > left)
+		return false;
+	return s->used == 0 || s->used + n <= part || reserved(s, part) + n <= left;
+}
+
+bool job_may_begin(struct job *j)
+{
+	if (j->buffer.data || memory_may_take(j->stream, j->piece->length))
+		return true;
+	j->stream->d->hungry = true;
+	return false;
+}
+
+bool job_take(struct job *j)
+{
+	struct stream *s = j->stream;
+	struct err e;
+
+	if (!job_may_begin(j))
+		return false;
+	if (!j->buffer.data) {
+		j->buffer = buffers_take(&s->d->buffers, j->piece->length);
+		if (!j->buffer.data) {
+			err_set(&e, ERR_SYSTEM, "no memory for %u bytes", j->piece->length);
+			stream_fail(s, &e);
+			return false;
+		}
+		s->used += j->buffer.size;
+		s->hunger -= j->piece->length;
+	}
+	job_unlist(j);
+	job_set_state(j, JOB_BUSY);
+	return true;
+}
+
+bool lane_may_go_on(struct lane *l)
+{
+	struct job *j = lane_next_job(l);
+
+	return !j || job_may_begin(j);
+}
+
+/* ---- relief ---- */
+
+static struct lane *paused_lane(struct download *d, const struct stream *s, bool own)
+{
+	for (unsigned i = 0; i < d->limits.connections; i++) {
+		struct lane *l = &d->lanes[i];
+
+		if (l->busy && l->paused && !l->unwanted && (l->stream == s) == own)
+			return l;
+	}
+	return NULL;
+}
+
+static unsigned running(const struct download *d, const struct stream *s)
+{
+	unsigned n = s->lanes;
+
+	for (unsigned i = 0; i < d->limits.connections; i++)
+		n -= d->lanes[i].busy && d->lanes[i].paused && d->lanes[i].stream == s;
+	return n;
+}
+
+/* The piece that a consumer waits for when nothing is under way that would bring one. */
+static struct job *wish(struct download *d, struct stream *s, double now)
+{
+	struct lane *l;
+	struct job *j = NULL;
+
+	if (s->waiters == 0 || stream_over(s) || s->handed == s->n)
+		return NULL;
+	if (s->ordered) {
+		j = &s->jobs[s->handed];
+		return j->state == JOB_WANTED && j->due <= now ? j : NULL;
+	}
+	if (!TAILQ_EMPTY(&s->arrived) || running(d, s) > 0)
+		return NULL;
+	l = paused_lane(d, s, true);
+	if (l)
+		j = lane_next_job(l);
+	for (size_t i = 0; !j && i < s->n; i++)
+		if (s->jobs[i].state == JOB_WANTED && s->jobs[i].due <= now)
+			j = &s->jobs[i];
+	return j;
+}
+
+/* The piece of s that is needed last of those that have memory and nobody has in hand. */
+static struct job *last_idle(struct stream *s, const struct job *but)
+{
+	struct job *last = NULL, *j;
+
+	TAILQ_FOREACH (j, &s->arrived, entry)
+		if (j != but && (!last || j > last))
+			last = j;
+	TAILQ_FOREACH (j, &s->retry, entry)
+		if (j != but && j->buffer.data && (!last || j > last))
+			last = j;
+	return last;
+}
+
+static struct job *victim(struct stream *s, const struct job *j)
+{
+	struct job *best = NULL;
+	struct stream *t;
+
+	if (s->used + buffers_round(j->piece->length) > memory_share(s->d))
+		best = last_idle(s, j);
+	if (best)
+		return best;
+	TAILQ_FOREACH (t, &s->d->streams, entry)
+		if (!best || t->used > best->stream->used) {
+			struct job *last = last_idle(t, j);
+
+			best = last ? last : best;
+		}
+	return best;
+}
+
+static void take_back(struct job *j)
+{
+	if (j->state == JOB_ARRIVED) {
+		TAILQ_REMOVE(&j->stream->arrived, j, entry);
+		job_drop(j);
+		job_back(j, 0);
+	} else {
+		job_drop(j);
+	}
+}
+
+static bool relieve(struct download *d, struct stream *s, struct job *j, bool lanes_left)
+{
+	struct lane *l = j->blob->lane, *other;
+	bool changed = false;
+
+	while (!j->buffer.data && !memory_may_take(s, j->piece->length)) {
+		struct job *v = victim(s, j);
+
+		if (!v)
+			break;
+		take_back(v);
+		changed = true;
+	}
+	if (l && l->paused && !l->unwanted && l->cursor > job_index(j)) /* passed it already */
+		return l->unwanted = true;
+	other = lanes_left || l ? NULL : paused_lane(d, s, false);
+	if (other)
+		return other->unwanted = true;
+	return changed;
+}
+
+bool memory_relieve(struct download *d, double now, bool lanes_left)
+{
+	struct stream *s;
+	bool changed = false;
+
+	TAILQ_FOREACH (s, &d->streams, entry) {
+		struct job *j = wish(d, s, now);
+
+		if (j && relieve(d, s, j, lanes_left))
+			changed = true;
+	}
+	return changed;
+}
