@@ -2,8 +2,10 @@
 # In and out without registries: load, save, import, export, with other tools on the other side.
 
 load helpers
+load registry
 
 more_teardown() {
+	servers_stop
 	[ ! -d "$T/podman" ] || podman "${STORAGE[@]}" system reset -f >/dev/null 2>&1 || true
 }
 
@@ -67,6 +69,12 @@ two_images() {
 	new_store
 	"$SVRUN" image import "$ROOTFS" one --entrypoint /bin/hello -e A=1 >"$T/one"
 	"$SVRUN" image import "$ROOTFS" two:2 --entrypoint /bin/hello --compression gzip >"$T/two"
+}
+
+# Image one as a docker archive; prints its path.
+docker_form() {
+	SVRUN_ROOT=$T/store "$SVRUN" image save -q one --format docker-archive -o "$T/docker.tar"
+	echo "$T/docker.tar"
 }
 
 # An empty store beside new_store's, and back.
@@ -300,6 +308,48 @@ same_files() { # NAME: exported, it is what $T/one.tar is
 	run bash -c "set -o pipefail; '$SVRUN' image export one --progress none 2>'$T/err' | head -c 10 >/dev/null"
 	expect_status 125
 	expect_in "$(<"$T/err")" "write standard output: Broken pipe"
+}
+
+@test "a pulled image is saved whole: its layers come from the registry, or out of the pool" {
+	need_root
+	podman_setup
+	two_images
+	"$SVRUN" image export one >"$T/export.tar"
+	"$SVRUN" image save -q one -o "$T/one.tar"
+	registry_plain
+	copy --dest-tls-verify=false "oci-archive:$T/one.tar" "docker://$REGISTRY/one:own"
+	copy --dest-tls-verify=false "docker-archive:$(docker_form)" "docker://$REGISTRY/one:foreign"
+	other_store
+	jq -n --arg r "$REGISTRY" '{registries: {($r): {"plain-http": true}}}' >"$T/config.json"
+	export SVRUN_CONFIG=$T/config.json
+	"$SVRUN" image pull -q "$REGISTRY/one:own" "$REGISTRY/one:foreign"
+	[ "$(blobs)" -lt 8 ] # no layers
+	"$SVRUN" image save -q "$REGISTRY/one:own" "$REGISTRY/one:foreign" -o "$T/both.tar"
+	"$SVRUN" image save -q "$REGISTRY/one:foreign" --format docker-archive -o "$T/foreign.tar"
+	own=$("$SVRUN" image inspect "$REGISTRY/one:own" | jq -r .digest)
+	[ "$own" = "$(<"$T/one")" ]
+	rm -rf --one-file-system "$SVRUN_ROOT"
+	"$SVRUN" image load -q "$T/both.tar" | sort >"$T/loaded"
+	expect_in "$(<"$T/loaded")" "$REGISTRY/one:own $own" "$REGISTRY/one:foreign sha256:"
+	same_files "$REGISTRY/one:own"
+	same_files "$REGISTRY/one:foreign"
+	"$SVRUN" image verify --all >/dev/null
+	rm -rf --one-file-system "$SVRUN_ROOT"
+	"$SVRUN" image load -q "$T/foreign.tar"
+	same_files "$REGISTRY/one:foreign"
+}
+
+@test "a store that gets full while an archive is loaded keeps nothing of it" {
+	need_root
+	two_images
+	"$SVRUN" image save -q one -o "$T/a.tar"
+	new_disk 6M
+	export SVRUN_ROOT=$MOUNT/store
+	run "$SVRUN" image load -q "$T/a.tar"
+	expect_status 125
+	expect_in "$output" "No space left on device"
+	[ -z "$("$SVRUN" image ls -q)" ]
+	[ "$(blobs)" = 0 ]
 }
 
 @test "a terminal is no place for an archive" {
