@@ -44,6 +44,7 @@ struct exchange {
 	struct buf answer; /* the body: at most max bytes, or EXCHANGE_ERROR_MAX of an error */
 	size_t max;
 	bool too_long;   /* it had more */
+	bool elsewhere;  /* the sender's: it was led to another address */
 	struct buf head; /* "name: value" and a NUL for each field of the last answer */
 	char text[CURL_ERROR_SIZE];
 

@@ -81,8 +81,10 @@ int call_failed(struct endpoint *p, const char *what, const struct exchange *x, 
 
 	if (x->code != CURLE_OK)
 		return code_failed(p, what, x, e);
-	err_set(e, kind, "%s: %s: HTTP status %ld%s", p->name, what, x->status,
-		exchange_words(x, words));
+	if (kind == ERR_DENIED && x->elsewhere) /* not for want of credentials */
+		kind = ERR_NETWORK;
+	err_set(e, kind, "%s: %s: %sHTTP status %ld%s", p->name, what,
+		x->elsewhere ? "where it led: " : "", x->status, exchange_words(x, words));
 	return kind == ERR_DENIED ? auth_hint(&p->auth, e) : -1;
 }
 
@@ -139,7 +141,8 @@ static int try_once(struct registry *r, struct endpoint *p, const struct call *c
 	if (rc < 0)
 		return err_ctx(e, "%s: %s", p->name, c->what);
 	ours = ours && url_same_origin(at, p->base);
-	rc = str_eq(at, c->url) ? TRY_ANSWER : TRY_ELSEWHERE;
+	x->elsewhere = !str_eq(at, c->url);
+	rc = x->elsewhere ? TRY_ELSEWHERE : TRY_ANSWER;
 	if (c->at) {
 		free(*c->at);
 		*c->at = steal_ptr(&at);

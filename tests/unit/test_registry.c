@@ -465,6 +465,26 @@ TEST(a_scope_that_only_the_registry_knows_is_asked_for_too)
 
 /* ---- redirects ---- */
 
+TEST(a_blob_whose_location_ran_out_is_asked_for_anew)
+{
+	struct fixture f;
+
+	setup(&f);
+	fake_has(&f.a, f.data, DATA);
+	fake_has(&f.b, f.data, DATA);
+	snprintf(f.a.redirect, sizeof(f.a.redirect), "http://%s/storage/x", f.b.host);
+	f.b.status = 403;
+	f.b.times = 2;
+	open_for(&f, false, NULL);
+	assert_int_equal(registry_blob(f.r, &f.d, DATA, &f.buf, &f.e), 0);
+	assert_int_equal(f.a.blobs, 3);
+	f.b.times = 0;
+	assert_int_equal(registry_blob(f.r, &f.d, DATA, &f.buf, &f.e), -1);
+	says(&f, ERR_NETWORK, "where it led: HTTP status 403");
+	assert_string_equal(f.e.hint, "");
+	teardown(&f);
+}
+
 TEST(authorization_stays_with_the_origin_that_asked_for_it)
 {
 	struct fixture f;
@@ -859,7 +879,7 @@ TEST(a_piece_that_breaks_off_is_tried_again_six_times)
 
 /* ---- many at once ---- */
 
-enum { THREADS = 8, PIECES = 20 };
+enum { THREADS = 8, PIECES = 60 };
 
 struct worker {
 	struct fixture *f;
@@ -887,20 +907,24 @@ static void *fetch_many(void *ctx)
 	return NULL;
 }
 
-/* Tokens and locations that run out all the time: a location at every third request, a token when
- * it was good so often that every thread must have heard of it. */
+/* Tokens and locations that run out all the time, but not before every thread must have heard that
+ * they were good: what never was good is no reason to go on. */
 static void nervous_handle(struct webd *w, const struct webd_request *q, struct webd_reply *a)
 {
 	static char token[64];
 	struct fixture *f = w->ctx;
+	char newest[32];
 
 	if (strstr(q->target, "/storage/")) {
-		a->status = ++f->a.blobs % 3 ? 0 : 403;
-		if (a->status == 0)
+		snprintf(newest, sizeof(newest), "?sig=%u.", f->a.sessions);
+		if (strstr(q->target, newest))
 			fake_data(&f->a, q, a, f->a.blob, f->a.n);
+		else
+			a->status = 403;
+		f->a.sessions += ++f->a.blobs % (3 * THREADS) == 0;
 		return;
 	}
-	if (f->a.heads > 2 * THREADS) {
+	if (f->a.heads > THREADS) {
 		snprintf(token, sizeof(token), "Bearer t%u", ++f->a.manifests);
 		f->a.authorization = token;
 		f->a.heads = 0;
@@ -909,7 +933,7 @@ static void nervous_handle(struct webd *w, const struct webd_request *q, struct 
 		return;
 	f->a.heads++;
 	a->status = 307;
-	webd_head(a, "Location: /storage/x?sig=%u", f->a.blobs);
+	webd_head(a, "Location: /storage/x?sig=%u.", f->a.sessions);
 }
 
 TEST(many_threads_renew_tokens_and_locations_once)
@@ -1184,6 +1208,7 @@ RUN_TESTS(cmocka_unit_test(a_manifest_arrives_with_its_type_and_digest),
 	cmocka_unit_test(a_token_server_that_denies_is_named),
 	cmocka_unit_test(a_push_asks_for_what_it_needs),
 	cmocka_unit_test(a_scope_that_only_the_registry_knows_is_asked_for_too),
+	cmocka_unit_test(a_blob_whose_location_ran_out_is_asked_for_anew),
 	cmocka_unit_test(authorization_stays_with_the_origin_that_asked_for_it),
 	cmocka_unit_test(redirects_to_nowhere_and_without_end_are_refused),
 	cmocka_unit_test(a_mirror_is_asked_first_and_under_its_prefix),
