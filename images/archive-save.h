@@ -10,7 +10,7 @@ struct progress;
 
 struct archive_saved {
 	struct image *im; /* all its blobs are in the store: complete.h */
-	char *name; /* canonical, or NULL: none */
+	char *name;       /* canonical, or NULL: none */
 };
 
 /* oci-layout, index.json, manifests, configs, layers: readers of a pipe know first what comes.
