@@ -19,7 +19,7 @@
 #include "images/unpack.h"
 
 enum {
-	SINK_MEMORY = 24 << 20,
+	SINK_MEMORY = 16 << 20,
 	LAYER_THREADS_MAX = 8,  /* each keeps a decoder and some pieces of its blob */
 	RECORD_SIZE = 64 << 20, /* layers from this size on are recorded at once */
 	LIST_MAX = 512 << 20,
