@@ -34,6 +34,12 @@ convert() {
 	run_split "$SVRUN" image convert --progress none "$@"
 }
 
+# The site says that a registry has no TLS: --plain-http is for the host that is pushed to or pulled from.
+site_has() { # HOST:PORT
+	export SVRUN_CONFIG=$T/config.json
+	jq -n --arg h "$1" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+}
+
 blobs() { # STORE
 	(cd "$1/blobs/sha256" && find . -type f | LC_ALL=C sort)
 }
@@ -284,12 +290,10 @@ expect_in_registry() { # NAME:TAG DIGEST
 	expect_status 0
 	local origin=$REGISTRY pid=$REGISTRY_PID
 	registry_plain other
-	# --plain-http is for the host that is pushed to
 	push foreign:1 "$REGISTRY/copy:1"
 	expect_status 125
 	expect_in "$err" "SSL connect error" "plain-http"
-	export SVRUN_CONFIG=$T/config.json
-	jq -n --arg h "$origin" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	site_has "$origin"
 	push foreign:1 "$REGISTRY/copy:1"
 	expect_status 0
 	pull_with_skopeo copy:1 "$T/copy" it
@@ -361,6 +365,7 @@ expect_in_registry() { # NAME:TAG DIGEST
 	new_store
 	pull "$REGISTRY/foreign:1"
 	expect_status 0
+	site_has "$REGISTRY"
 	convert foreign:1 mine
 	expect_status 0
 	"$SVRUN" image verify mine
@@ -435,6 +440,7 @@ make_index() {
 	new_store
 	pull --all-platforms "$REGISTRY/both:1"
 	expect_status 0
+	site_has "$REGISTRY"
 	registry_plain other
 	push both:1 "$REGISTRY/one:1"
 	expect_status 0
