@@ -20,14 +20,18 @@ struct own {
 	struct progress_line **lines; /* by layer; NULL where nothing is fetched */
 };
 
+/* All of the manifest's layers but the last, which has the index itself. */
 static int check_layers(const struct own *o, struct err *e)
 {
+	if (o->nlayers + 1 != o->im->nlayers)
+		return err_set(e, ERR_CORRUPT, "%zu layers in the index, %zu in the manifest",
+			o->nlayers + 1, o->im->nlayers);
 	for (size_t i = 0; i < o->nlayers; i++) {
 		const struct layer *a = &o->layers[i];
 		const struct image_layer *b = &o->im->layers[i];
 
-		if (i >= o->im->nlayers || !digest_eq(&a->digest, &b->digest) ||
-			a->size != b->size || a->codec != b->codec)
+		if (!digest_eq(&a->digest, &b->digest) || a->size != b->size ||
+			a->codec != b->codec)
 			return err_set(e, ERR_CORRUPT,
 				"layer %zu is another one in the index than in the manifest", i);
 	}
