@@ -19,7 +19,7 @@ struct fsck {
 	size_t faults, repaired;
 };
 
-/* On all cores, with a buffer of 1 MiB each and some 60 bytes a chunk. Garbage collection waits
+/* On all cores, with a buffer of 1 MiB each and some 100 bytes a chunk. Garbage collection waits
  * meanwhile. With repair, a chunk that is wrong or missing is taken from its layer in the store, or
  * fetched from where the image came from; wrong ones that no image has are forgotten; metadata
  * images are made again; damaged layers that can be had elsewhere are removed. Faults are no

@@ -1012,6 +1012,44 @@ TEST(a_full_file_system_is_named_and_the_pool_stays_usable)
 	teardown(&f);
 }
 
+/* What a batch could not write is as if it was never put: its space is free, and others may try. */
+TEST(a_batch_that_does_not_fit_leaves_nothing_behind)
+{
+	struct fixture f;
+	struct known k;
+	struct chunk one;
+
+	if (geteuid() != 0)
+		skip();
+	setup(&f);
+	close_pool(&f);
+	close(f.fd);
+	if (mount("none", f.dir, "tmpfs", 0, "size=4m") < 0)
+		skip();
+	f.fd = sys_open(f.dir, O_RDONLY | O_DIRECTORY, 0);
+	open_pool(&f, true);
+	known_init(&k, 700, 700); /* 10 MB */
+	assert_int_equal(pool_put_known(f.pool, k.v, k.n, &f.e), -1);
+	assert_non_null(strstr(f.e.text, "No space left"));
+	assert_int_equal(k.c[0].block, CHUNK_NO_BLOCK);
+	assert_int_equal(find(&f, &k.c[699]), 0);
+	assert_int_equal(mount("none", f.dir, "tmpfs", MS_REMOUNT, "size=32m"), 0);
+	assert_int_equal(pool_put_known(f.pool, k.v, k.n, &f.e), 0);
+	commit(&f);
+	for (size_t i = 0; i < k.n; i++)
+		assert_int_equal(check(&f, &k.c[i]), 0);
+	one = k.c[0];
+	known_fini(&k);
+	close_pool(&f);
+	open_pool(&f, true);
+	assert_int_equal(find(&f, &one), 1);
+	close_pool(&f);
+	close(f.fd);
+	assert_int_equal(umount(f.dir), 0);
+	f.fd = sys_open(f.dir, O_RDONLY | O_DIRECTORY, 0);
+	teardown(&f);
+}
+
 /* ---- notes ---- */
 
 /* At any size, in particular one that ends within one of LMDB's files. */
@@ -1114,5 +1152,6 @@ RUN_TESTS(cmocka_unit_test(a_chunk_is_found_with_its_bytes_after_it_was_put),
 	cmocka_unit_test(an_altered_lmdb_is_an_error_or_does_no_harm),
 	cmocka_unit_test(a_full_file_system_is_named_and_the_pool_stays_usable),
 	cmocka_unit_test(a_full_file_system_never_ends_the_process),
+	cmocka_unit_test(a_batch_that_does_not_fit_leaves_nothing_behind),
 	cmocka_unit_test(a_note_is_read_as_it_was_put),
 	cmocka_unit_test(a_length_only_grows_by_what_was_put))
