@@ -241,7 +241,6 @@ static const struct {
 	const char *hint;
 } known[] = {
 	{CURLE_URL_MALFORMAT, ERR_USAGE, NULL},
-	{CURLE_UNSUPPORTED_PROTOCOL, ERR_UNSUPPORTED, NULL},
 	{CURLE_PEER_FAILED_VERIFICATION, ERR_DENIED,
 		"put the certificate authority into the site's certs.d/HOST:PORT/ca.crt"},
 	{CURLE_SSL_CACERT_BADFILE, ERR_SYSTEM, "correct the file of certificates"},

@@ -7,7 +7,10 @@
 #include "base/str.h"
 #include "images/registry-call.h"
 
-enum { SLOWEST = 64 << 10 }; /* bytes a second that a big document must come with */
+enum {
+	SLOWEST = 64 << 10, /* bytes a second that a big document must come with */
+	SHORT_TRIES = 3,    /* of one that comes shorter than it is */
+};
 
 /* ---- finding it ---- */
 
@@ -264,11 +267,14 @@ static int blob_from(struct registry *r, struct endpoint *p, const struct digest
 		.content = true,
 		.deadline_s = (unsigned)(EXCHANGE_DOCUMENT_S + size / SLOWEST)};
 	struct digest found;
+	unsigned tries = 0;
 
-	if (call_send(r, p, &c, x, e) < 0)
-		return -1;
-	if (x->status != 200)
-		return call_failed(p, what, x, e);
+	do { /* a proxy in between may have cut it and told the length that was left */
+		if (call_send(r, p, &c, x, e) < 0)
+			return -1;
+		if (x->status != 200)
+			return call_failed(p, what, x, e);
+	} while (x->answer.len < size && ++tries < SHORT_TRIES);
 	if (x->answer.len != size)
 		return err_set(e, ERR_CORRUPT, "%s: %s: expected %zu bytes, found %zu", p->name,
 			what, (size_t)size, x->answer.len);
