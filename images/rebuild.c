@@ -4,15 +4,22 @@
 
 #include "base/mem.h"
 #include "base/sys.h"
+#include "images/folder-search.h"
 #include "images/frame.h"
 #include "images/pool.h"
+#include "images/tar.h"
 
 enum {
 	SAMPLES = 8,   /* chunks that tell a level */
 	TRIES_MAX = 4, /* levels that a whole layer is written with */
 	LEVELS_MAX = 19,
 	LEVEL_USUAL = 3, /* the builder's */
+	/* the search for folders */
+	FOLDERS_MAX = 4,
+	SEARCH_TRIES_MIN = 16,
+	SEARCH_TRIES_MAX = 2000,
 };
+static const uint64_t search_bytes = (uint64_t)1 << 30; /* of tars, in all tries */
 
 struct rebuild {
 	struct image *im;
@@ -74,6 +81,12 @@ struct nodes {
 	size_t n, cap;
 };
 
+/* node->scratch of what is in a layer. */
+static uint64_t mark_of(int32_t number)
+{
+	return (uint64_t)number + 1;
+}
+
 static void add_node(struct nodes *l, struct node *n, uint64_t mark)
 {
 	if (n->scratch == mark)
@@ -87,7 +100,7 @@ static void add_node(struct nodes *l, struct node *n, uint64_t mark)
  * A folder is the index's first layer's that has it; in others it is known by what is in it. */
 static void list_nodes(struct rebuild *r, int32_t number, struct nodes *l)
 {
-	uint64_t mark = (uint64_t)number + 1;
+	uint64_t mark = mark_of(number);
 
 	for (struct node *n = tree_root(r->tree); n; n = tree_next(n)) {
 		struct node *up[TREE_DEPTH_MAX + 1];
@@ -199,45 +212,85 @@ static int find_levels(struct rebuild *r, enum codec codec, struct chunk *const 
 
 /* ---- writing ---- */
 
+struct attempt {
+	struct rebuild *r;
+	size_t layer;
+	int level;
+	struct blob_writer *w;
+	struct progress *progress;
+	struct layer out; /* what came out last */
+};
+
 /* 1 when w has the layer's bytes, 0 when they came out otherwise and w is gone, -1. */
-static int try_level(struct rebuild *r, size_t i, const struct nodes *l, int level,
-	struct blob_writer *w, struct progress *p, struct err *e)
+static int attempt(void *ctx, struct node *const *v, size_t n, struct err *e)
 {
-	const struct image_layer *want = &r->im->layers[i];
-	struct layer out = {.codec = want->codec, .level = level};
+	struct attempt *a = ctx;
+	const struct image_layer *want = &a->r->im->layers[a->layer];
 	int rc;
 
-	if (store_blob_begin(r->s, w, e) < 0)
+	a->out = (struct layer){.codec = want->codec, .level = a->level};
+	if (store_blob_begin(a->r->s, a->w, e) < 0)
 		return -1;
-	rc = layer_write_blob(&out, (int32_t)i, l->v, l->n, r->pool, w, p, e);
-	if (rc == 0 && !digest_eq(&out.diff_id, &want->diff_id))
-		rc = err_set(e, ERR_NOT_FOUND,
-			"its tar comes out otherwise: it may hold folders that the index does not "
-			"tell of");
+	rc = layer_write_blob(&a->out, (int32_t)a->layer, v, n, a->r->pool, a->w, a->progress, e);
+	a->progress = NULL; /* once is enough */
 	if (rc == 0)
-		rc = digest_eq(&out.digest, &want->digest);
+		rc = digest_eq(&a->out.digest, &want->digest);
 	if (rc <= 0)
-		store_blob_abort(w);
+		store_blob_abort(a->w);
 	return rc;
 }
 
-static int write_again(struct rebuild *r, size_t i, const struct nodes *l, const int *levels, int n,
-	struct blob_writer *w, struct progress *p, struct err *e)
+/* The tar was another one: shorter by the headers of some folders? */
+static int search_folders(struct attempt *a, struct err *e)
 {
-	for (int k = 0; k < n && k < TRIES_MAX; k++) {
-		int rc = try_level(r, i, l, levels[k], w, k == 0 ? p : NULL, e);
+	uint64_t want = a->r->layers[a->layer].tar_size, got = a->out.tar_size;
+	struct folder_search s = {.tree = a->r->tree,
+		.number = (int32_t)a->layer,
+		.mark = mark_of((int32_t)a->layer),
+		.attempt = attempt,
+		.ctx = a};
 
+	if (want <= got || (want - got) % TAR_BLOCK || (want - got) / TAR_BLOCK > FOLDERS_MAX)
+		return 0;
+	s.missing = (size_t)((want - got) / TAR_BLOCK);
+	s.tries = want < search_bytes / SEARCH_TRIES_MIN ? (size_t)(search_bytes / want)
+							 : SEARCH_TRIES_MIN;
+	if (s.tries > SEARCH_TRIES_MAX)
+		s.tries = SEARCH_TRIES_MAX;
+	return folder_search(&s, e);
+}
+
+static int write_again(
+	struct attempt *a, const struct nodes *l, const int *levels, int n, struct err *e)
+{
+	const struct image_layer *want = &a->r->im->layers[a->layer];
+	bool other_tar = false;
+
+	for (int k = 0; k < n && k < TRIES_MAX; k++) {
+		int rc;
+
+		a->level = levels[k];
+		rc = attempt(a, l->v, l->n, e);
+		if (rc == 0 && !digest_eq(&a->out.diff_id, &want->diff_id)) {
+			other_tar = true;
+			rc = search_folders(a, e);
+		}
 		if (rc != 0)
 			return rc < 0 ? -1 : 0;
 	}
-	return err_set(e, ERR_NOT_FOUND, "no level of this %s makes the same bytes",
-		codec_name(r->im->layers[i].codec));
+	if (other_tar)
+		return err_set(e, ERR_NOT_FOUND,
+			"its tar comes out otherwise: it may hold folders that the index does not "
+			"tell of");
+	return err_set(
+		e, ERR_NOT_FOUND, "no level of %s makes the same bytes", codec_name(want->codec));
 }
 
 int rebuild_layer(
 	struct rebuild *r, size_t i, struct blob_writer *w, struct progress *p, struct err *e)
 {
 	const struct image_layer *want = &r->im->layers[i];
+	struct attempt a = {.r = r, .layer = i, .w = w, .progress = p};
 	struct nodes l = {0};
 	struct chunk **v;
 	size_t n;
@@ -251,7 +304,7 @@ int rebuild_layer(
 	if (find_chunks(r, v, n, e) == 0) {
 		nlevels = find_levels(r, want->codec, v, n, (int32_t)i, levels, e);
 		if (nlevels >= 0)
-			rc = write_again(r, i, &l, levels, nlevels, w, p, e);
+			rc = write_again(&a, &l, levels, nlevels, e);
 	}
 	free(v);
 	free(l.v);

@@ -22,7 +22,9 @@ static void put_layer(struct fixture *f, struct layer *l, int32_t number)
 
 		while (top->parent && top->parent->parent)
 			top = top->parent;
-		if ((top->parent && str_eq(top->name, "a")) == (number == 0))
+		bool first = top->parent && (str_eq(top->name, "a") || str_eq(top->name, "zz"));
+
+		if (first == (number == 0) || (first && empty && x == top))
 			v[n++] = x;
 	}
 	snprintf(l->id, sizeof(l->id), "part-%d", number);
@@ -30,7 +32,8 @@ static void put_layer(struct fixture *f, struct layer *l, int32_t number)
 	free(v);
 }
 
-static void make_pulled(struct fixture *f, struct pulled *p, enum codec codec, int level)
+static void make_pulled_with(
+	struct fixture *f, struct pulled *p, enum codec codec, int level, bool empty)
 {
 	auto_json json_t *config = json_pack("{s:s, s:s}", "architecture", "amd64", "os", "linux");
 	struct image_plan plan = {.layers = p->layers,
@@ -47,11 +50,18 @@ static void make_pulled(struct fixture *f, struct pulled *p, enum codec codec, i
 		snprintf(path, sizeof(path), "%s/x%u/f%u", i % 2 ? "a" : "b", i % 3, i);
 		put_file(f, path, i * 50021, i, &(struct attr){.mode = 0644, .mtime = i});
 	}
+	for (uint32_t i = 0; i < 20; i++) { /* folders that might be meant, and are not */
+		char path[64];
+
+		snprintf(path, sizeof(path), "a/y%u/z", i);
+		put_node(f, path, &(struct attr){.type = NODE_DIR, .mode = 0755});
+	}
+	put_file(f, "zz/file", 99, 99, &(struct attr){.mode = 0644});
 	put_node(f, "a/link", &(struct attr){.type = NODE_HARDLINK, .target = "a/x1/f1"});
 	tree_sort(f->t);
 	for (int32_t i = 0; i < 2; i++) {
 		p->layers[i] = (struct layer){.codec = codec, .level = level};
-		put_layer(f, &p->layers[i], i);
+		put_layer(f, &p->layers[i], i, empty);
 	}
 	need(pool_commit(f->p, &f->e));
 	plan.tree = f->t;
@@ -61,6 +71,11 @@ static void make_pulled(struct fixture *f, struct pulled *p, enum codec codec, i
 	need(image_load(&p->im, &f->s, &manifest, &f->e));
 	pool_close(f->p);
 	f->p = NULL;
+}
+
+static void make_pulled(struct fixture *f, struct pulled *p, enum codec codec, int level)
+{
+	make_pulled_with(f, p, codec, level, false);
 }
 
 static void fini(struct fixture *f, struct pulled *p)
@@ -96,6 +111,26 @@ TEST(layers_of_every_codec_and_level_are_made_again)
 		struct pulled p;
 
 		make_pulled(f, &p, cases[i].codec, cases[i].level);
+		if (complete(f, &p) < 0)
+			fail_msg("%zu: %s", i, f->e.text);
+		for (size_t k = 0; k < 2; k++)
+			assert_true(is_whole(f, &p.layers[k]));
+		fini(f, &p);
+	}
+}
+
+TEST(folders_that_the_index_does_not_tell_of_are_found)
+{
+	static const struct {
+		enum codec codec;
+		int level;
+	} cases[] = {{CODEC_ZSTD, 3}, {CODEC_GZIP, 6}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f_, *f = &f_;
+		struct pulled p;
+
+		make_pulled_with(f, &p, cases[i].codec, cases[i].level, true);
 		if (complete(f, &p) < 0)
 			fail_msg("%zu: %s", i, f->e.text);
 		for (size_t k = 0; k < 2; k++)
@@ -169,6 +204,7 @@ TEST(an_image_that_is_whole_needs_nothing)
 }
 
 RUN_TESTS(cmocka_unit_test(layers_of_every_codec_and_level_are_made_again),
+	cmocka_unit_test(folders_that_the_index_does_not_tell_of_are_found),
 	cmocka_unit_test(a_completer_stores_nothing), cmocka_unit_test(what_the_pool_lacks_is_said),
 	cmocka_unit_test(bytes_that_come_out_otherwise_are_not_stored),
 	cmocka_unit_test(an_image_that_is_whole_needs_nothing))
