@@ -1,17 +1,14 @@
 #include "images/adopt.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/sys.h"
 #include "base/workers.h"
-#include "images/entries.h"
+#include "images/layer-list.h"
 #include "images/mount.h"
 #include "images/sink.h"
 #include "images/toc.h"
@@ -22,33 +19,16 @@ enum {
 	SINK_MEMORY = 16 << 20,
 	LAYER_THREADS_MAX = 8,  /* each keeps a decoder and some pieces of its blob */
 	RECORD_SIZE = 64 << 20, /* layers from this size on are recorded at once */
-	LIST_MAX = 512 << 20,
-	LIST_PATH = sizeof("layers/") + DIGEST_HEX,
-};
-
-/* What became of one layer. */
-struct part {
-	struct entries entries;
-	uint64_t tar_size; /* 0: not known */
 };
 
 struct work {
 	struct adopt *a;
 	struct sink *sink;
-	struct part *parts;
+	struct layer_list *parts; /* by layer */
 	struct progress_line **lines;
 };
 
 /* ---- lists of layers that are known ---- */
-
-/* ROOT/layers/HEX: u64 length of the tar, the list. */
-static char *list_path(const struct digest *layer, char out[LIST_PATH])
-{
-	char hex[DIGEST_HEX + 1];
-
-	snprintf(out, LIST_PATH, "layers/%s", digest_hex(layer, hex));
-	return out;
-}
 
 static int find_chunks(struct pool *p, struct entries *l, bool *all, struct err *e)
 {
@@ -68,44 +48,20 @@ static int find_chunks(struct pool *p, struct entries *l, bool *all, struct err 
 	return 0;
 }
 
-/* 1: known, and the pool has all of it. A list that is damaged is as good as none. */
-static int load_list(struct work *w, const struct digest *layer, struct part *out, struct err *e)
+/* 1: known, and the pool has all of it. */
+static int load_list(struct work *w, const struct digest *layer, const char *kind,
+	const struct digest *key, struct layer_list *out, struct err *e)
 {
-	char path[LIST_PATH];
-	auto_buf struct buf b = BUF_INIT(LIST_MAX);
-	auto_fd int fd = sys_openat(w->a->s->fd, list_path(layer, path), O_RDONLY | O_NOFOLLOW, 0);
-	bool all;
+	bool all = false;
+	int rc = layer_list_load(w->a->s, layer, kind, out, e);
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/%s", w->a->s->path, path);
-	if (file_read_fd(fd, path, &b, NULL) < 0 || b.len < sizeof(out->tar_size) ||
-		entries_decode(&out->entries, b.data + sizeof(out->tar_size),
-			b.len - sizeof(out->tar_size), NULL) < 0)
-		return 0;
-	memcpy(&out->tar_size, b.data, sizeof(out->tar_size));
-	if (find_chunks(w->a->pool, &out->entries, &all, e) < 0)
-		return -1;
-	if (all)
+	if (rc > 0 && digest_eq(&out->key, key) &&
+		find_chunks(w->a->pool, &out->entries, &all, e) < 0)
+		rc = -1;
+	if (rc > 0 && all)
 		return 1;
-	entries_fini(&out->entries);
-	*out = (struct part){0};
-	return 0;
-}
-
-static int save_list(
-	struct work *w, const struct digest *layer, const struct part *part, struct err *e)
-{
-	char path[LIST_PATH];
-	auto_buf struct buf b = BUF_INIT(LIST_MAX);
-
-	buf_put(&b, &part->tar_size, sizeof(part->tar_size));
-	if (entries_encode(&part->entries, &b, e) < 0)
-		return -1;
-	if (file_write(w->a->s->fd, list_path(layer, path), b.data, b.len, 0600, e) < 0) {
-		err_ctx(e, "%s", w->a->s->path);
-		return sys_hint_space(e, w->a->s->fd, b.len);
-	}
-	return 0;
+	layer_list_fini(out);
+	return rc < 0 ? -1 : 0;
 }
 
 /* ---- where a layer's bytes come from ---- */
@@ -202,7 +158,7 @@ static int unpack_blob(struct work *w, struct unpack *u, const struct image_laye
 
 /* ---- one layer ---- */
 
-static int unpack(struct work *w, size_t i, struct part *out, struct err *e)
+static int unpack(struct work *w, size_t i, struct layer_list *out, struct err *e)
 {
 	const struct image_layer *l = &w->a->im->layers[i];
 	char name[32];
@@ -230,9 +186,8 @@ static int layer_descriptor(struct work *w, size_t i, struct descriptor *d, stru
 	return descriptor_read(d, json_array_get(layers, i), e) < 0 ? -1 : 1;
 }
 
-/* Through a table that somebody put into it: 1, and what its list is kept by; 0 when there is none
- * that is of use; -1. */
-static int use_toc(struct work *w, size_t i, struct part *out, struct digest *key, struct err *e)
+/* Through a table that somebody put into it: 1; 0 when there is none that is of use; -1. */
+static int use_toc(struct work *w, size_t i, struct layer_list *out, struct err *e)
 {
 	const struct image_layer *l = &w->a->im->layers[i];
 	struct descriptor d;
@@ -242,12 +197,11 @@ static int use_toc(struct work *w, size_t i, struct part *out, struct digest *ke
 	rc = layer_descriptor(w, i, &d, e);
 	if (rc <= 0)
 		return rc;
-	rc = toc_key(&d, l->codec, key, &fault);
+	rc = toc_key(&d, l->codec, &out->key, &fault);
 	if (rc > 0 && toc_layer(&d, l->codec, w->a->download, w->a->pool, w->sink, 0, &out->entries,
 			      &fault) < 0) {
 		rc = -1;
-		entries_fini(&out->entries);
-		*out = (struct part){0};
+		layer_list_fini(out);
 	}
 	if (rc < 0 && fault.kind == ERR_UNSUPPORTED)
 		return 0;
@@ -258,17 +212,19 @@ static int use_toc(struct work *w, size_t i, struct part *out, struct digest *ke
 	return rc;
 }
 
-static int read_layer(struct work *w, size_t i, struct part *out, struct err *e)
+static int read_layer(struct work *w, size_t i, struct layer_list *out, struct err *e)
 {
 	const struct image_layer *l = &w->a->im->layers[i];
-	struct digest key;
-	int rc = use_toc(w, i, out, &key, e);
+	const char *kind = LAYER_LIST_TOC;
+	int rc = use_toc(w, i, out, e);
 
 	if (rc == 0) {
-		key = l->digest;
+		kind = LAYER_LIST_WHOLE;
+		out->key = l->digest;
 		rc = unpack(w, i, out, e);
 	}
-	if (rc < 0 || sink_wait(w->sink, e) < 0 || save_list(w, &key, out, e) < 0)
+	if (rc < 0 || sink_wait(w->sink, e) < 0 ||
+		layer_list_save(w->a->s, &l->digest, kind, out, e) < 0)
 		return -1;
 	if (l->size >= RECORD_SIZE && pool_commit_soon(w->a->pool, e) < 0)
 		return -1;
@@ -277,10 +233,10 @@ static int read_layer(struct work *w, size_t i, struct part *out, struct err *e)
 }
 
 /* A list that an earlier pull left, of all of it or by the same table: as load_list(). */
-static int load_layer(struct work *w, size_t i, struct part *out, struct err *e)
+static int load_layer(struct work *w, size_t i, struct layer_list *out, struct err *e)
 {
 	const struct image_layer *l = &w->a->im->layers[i];
-	int rc = load_list(w, &l->digest, out, e);
+	int rc = load_list(w, &l->digest, LAYER_LIST_WHOLE, &l->digest, out, e);
 	struct descriptor d;
 	struct digest key;
 
@@ -288,9 +244,9 @@ static int load_layer(struct work *w, size_t i, struct part *out, struct err *e)
 		return rc;
 	rc = layer_descriptor(w, i, &d, e);
 	/* a table that makes no sense is told of where it is used */
-	if (rc > 0)
-		rc = toc_key(&d, l->codec, &key, NULL) > 0 ? load_list(w, &key, out, e) : 0;
-	return rc;
+	if (rc > 0 && toc_key(&d, l->codec, &key, NULL) <= 0)
+		rc = 0;
+	return rc > 0 ? load_list(w, &l->digest, LAYER_LIST_TOC, &key, out, e) : rc;
 }
 
 static int adopt_layer(void *ctx, size_t i, struct err *e)
@@ -406,8 +362,6 @@ int adopt_image(struct adopt *a, struct err *e)
 	struct work w = {.a = a};
 	int rc;
 
-	if (sys_mkdirat(a->s->fd, "layers", 0700) < 0 && errno != EEXIST)
-		return err_sys(e, "create %s/layers", a->s->path);
 	if (threads > LAYER_THREADS_MAX)
 		threads = LAYER_THREADS_MAX;
 	w.sink = sink_new(a->pool, 0, SINK_MEMORY);
@@ -420,7 +374,7 @@ int adopt_image(struct adopt *a, struct err *e)
 	progress_end(a->progress);
 	sink_free(w.sink);
 	for (size_t i = 0; i < n; i++)
-		entries_fini(&w.parts[i].entries);
+		layer_list_fini(&w.parts[i]);
 	free(w.parts);
 	free(w.lines);
 	return rc;

@@ -12,6 +12,7 @@
 #include "images/image.h"
 #include "images/mount-image.h"
 #include "images/pool.h"
+#include "images/layer-list.h"
 #include "images/reach.h"
 
 enum {
@@ -136,7 +137,8 @@ int gc_documents(struct gc *g, struct err *e)
 
 	if (reach_files(g->s, "blobs/sha256", "", sweep_blob, g, e) < 0 ||
 		reach_files(g->s, "indexes", "", sweep_other, g, e) < 0 ||
-		reach_files(g->s, "layers", "", sweep_other, g, e) < 0)
+		reach_files(g->s, "layers", LAYER_LIST_WHOLE, sweep_other, g, e) < 0 ||
+		reach_files(g->s, "layers", LAYER_LIST_TOC, sweep_other, g, e) < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		if (sweep_old(g, folders[i], ".tmp.", TMP_AGE, e) < 0)

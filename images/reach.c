@@ -8,12 +8,11 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "images/entries.h"
+#include "images/layer-list.h"
 
 enum {
 	DOCUMENT_MAX = 8 << 20,
 	DEPTH_MAX = 4, /* of indexes in indexes */
-	LIST_MAX = 512 << 20,
 };
 
 /* ---- documents ---- */
@@ -187,29 +186,19 @@ int reach_tree_chunks(
 	return rc;
 }
 
-/* A list that cannot be read is as good as none: whoever needs it makes it again. */
-static int list_chunks(
-	struct store *s, const struct digest *layer, reach_chunk_fn *fn, void *ctx, struct err *e)
+static int list_chunks(struct store *s, const struct digest *layer, const char *kind,
+	reach_chunk_fn *fn, void *ctx, struct err *e)
 {
-	enum { HEAD = 8 }; /* adopt.c: the length of the layer's tar */
-	auto_buf struct buf b = BUF_INIT(LIST_MAX);
-	struct entries l = {0};
-	char path[128], hex[DIGEST_HEX + 1];
-	int rc = 0;
+	struct layer_list l;
+	int rc = layer_list_load(s, layer, kind, &l, e);
 
-	snprintf(path, sizeof(path), "layers/%s", digest_hex(layer, hex));
-
-	auto_fd int fd = sys_openat(s->fd, path, O_RDONLY | O_NOFOLLOW, 0);
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/%s", s->path, path);
-	if (file_read_fd(fd, path, &b, NULL) < 0 || b.len < HEAD ||
-		entries_decode(&l, b.data + HEAD, b.len - HEAD, NULL) < 0)
-		return 0;
-	for (size_t i = 0; i < l.n && rc == 0; i++)
-		for (uint32_t k = 0; k < l.v[i].a.nchunks && rc == 0; k++)
-			rc = fn(ctx, NULL, &l.v[i].a.chunks[k], e);
-	entries_fini(&l);
+	if (rc <= 0)
+		return rc;
+	rc = 0;
+	for (size_t i = 0; i < l.entries.n && rc == 0; i++)
+		for (uint32_t k = 0; k < l.entries.v[i].a.nchunks && rc == 0; k++)
+			rc = fn(ctx, NULL, &l.entries.v[i].a.chunks[k], e);
+	layer_list_fini(&l);
 	return rc;
 }
 
@@ -217,8 +206,11 @@ int reach_chunks(struct store *s, struct image *im, reach_chunk_fn *fn, void *ct
 {
 	int rc = reach_tree_chunks(s, im, fn, ctx, e);
 
-	for (size_t i = 0; i < im->nlayers && rc == 0; i++)
-		rc = list_chunks(s, &im->layers[i].digest, fn, ctx, e);
+	for (size_t i = 0; i < im->nlayers && rc == 0; i++) {
+		rc = list_chunks(s, &im->layers[i].digest, LAYER_LIST_WHOLE, fn, ctx, e);
+		if (rc == 0)
+			rc = list_chunks(s, &im->layers[i].digest, LAYER_LIST_TOC, fn, ctx, e);
+	}
 	return rc;
 }
 
