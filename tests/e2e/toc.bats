@@ -175,3 +175,33 @@ table_at() { # NAME N
 	expect_status 0
 	expect_same_tree "$FRONT/some/image:good" "$good_root"
 }
+
+@test "garbage collection keeps what is known of the layers of images that stay" {
+	need_servers
+	push_chunked a --files 20 --big 3000000
+	push_with_skopeo "$T/image.a" a some/image:plain
+	front_faults
+	empty_store
+	pull "$FRONT/some/image:a"
+	expect_status 0
+	pull "$FRONT/some/image:plain"
+	expect_status 0
+	"$SVRUN" image gc
+	expect_same_tree "$FRONT/some/image:a" "$ROOTFS"
+	expect_same_tree "$FRONT/some/image:plain" "$ROOTFS"
+	: >"$FRONT_LOG"
+	for name in a plain; do
+		"$SVRUN" image tag "$FRONT/some/image:$name" "keep:$name"
+		# the same layers in an image that was never here
+		manifest "$name" | jq -c --arg name "$name" '.annotations.note = $name' | put_manifest "other$name"
+		pull "$FRONT/some/image:other$name"
+		expect_status 0
+		expect_same_tree "$FRONT/some/image:other$name" "$ROOTFS"
+	done
+	[ "$(blob_bytes)" = 0 ] || fail "$(<"$FRONT_LOG")" || return 1
+	# and drops it with the last of them
+	"$SVRUN" image ls -q | xargs "$SVRUN" image rm
+	"$SVRUN" image gc
+	[ -z "$(ls "$SVRUN_ROOT/layers")" ]
+	[ "$(du -k "$SVRUN_ROOT/pool/data" | cut -f1)" -lt 64 ]
+}
