@@ -280,3 +280,29 @@ await_settled() {
 	expect_in "$out" "2 images" "all as they should be"
 	cmp <("$SVRUN" image export new | tar -xO big) "$T/new/big"
 }
+
+@test "fsck fetches damaged chunks of a foreign image again" {
+	need_root
+	registry_plain
+	make_foreign_image "$T/image" ref --files 5 --big 5000000
+	push_with_skopeo "$T/image" ref some/image:1
+	empty_store
+	pull "$REGISTRY/some/image:1"
+	expect_status 0
+	await_settled
+	"$SVRUN" image export "$REGISTRY/some/image:1" | sha256sum >"$T/before"
+	# some bytes of every MiB of the pool
+	for ((i = 0; i < 5; i++)); do
+		printf '\xa5\x5a' | dd of="$SVRUN_ROOT/pool/data" bs=1 seek=$((i * 1048576 + 70000)) conv=notrunc status=none
+	done
+	export SVRUN_CONFIG=$T/config.json
+	echo "{\"registries\": {\"$REGISTRY\": {\"plain-http\": true}}}" >"$SVRUN_CONFIG"
+	run_split "$SVRUN" image fsck --progress none
+	[ "$status" != 0 ]
+	expect_in "$out$err" "$REGISTRY/some/image:1"
+	run_split "$SVRUN" image fsck --repair --progress none
+	[ "$status" = 0 ] || fail "$out$err" || return 1
+	run_split "$SVRUN" image fsck --progress none
+	[ "$status" = 0 ] || fail "$out$err" || return 1
+	"$SVRUN" image export "$REGISTRY/some/image:1" | sha256sum | diff "$T/before" -
+}
