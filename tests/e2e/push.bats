@@ -189,7 +189,8 @@ expect_in_registry() { # NAME:TAG DIGEST
 	done
 	kill -9 "$pid"
 	wait "$pid" || true
-	! pull_with_skopeo own:1 "$T/none" it 2>/dev/null
+	run pull_with_skopeo own:1 "$T/none" it
+	[ "$status" != 0 ]
 	push own "$REGISTRY/own:1"
 	expect_status 0
 	expect_in_registry own:1 "$OWN"
@@ -236,7 +237,7 @@ expect_in_registry() { # NAME:TAG DIGEST
 	run_split "$SVRUN" image push --plain-http first/own:1 "$REGISTRY/second/own:1"
 	expect_status 0
 	expect_in "$err" "0 blobs sent"
-	token_requests 'second/own:.*push' >/dev/null
+	[ "$(token_requests 'second/own:[^ ]*push')" -ge 1 ]
 }
 
 # ---- pulled images ----
@@ -406,7 +407,8 @@ expect_in_registry() { # NAME:TAG DIGEST
 	expect_status 2
 	convert own 'Not/A/Name'
 	expect_status 2
-	! image_digest x
+	run image_digest x
+	[ "$status" != 0 ]
 }
 
 # ---- several platforms ----
