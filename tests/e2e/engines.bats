@@ -199,7 +199,8 @@ docker_start() {
 	need_program docker
 	need_program runc
 	DOCKER_GROUP=${T##*/}.docker
-	echo '{}' >"$T/docker.json"
+	# else it makes a key of its own in /etc
+	jq -n --arg key "$T/docker.key" '{"deprecated-key-path": $key}' >"$T/docker.json"
 	dockerd --config-file "$T/docker.json" --data-root "$T/docker" --exec-root "$T/docker-exec" \
 		--pidfile "$T/docker.pid" -H "unix://$T/docker.sock" --iptables=false --ip6tables=false \
 		--ip-forward=false --bridge=none --storage-driver vfs --cgroup-parent "/$DOCKER_GROUP" \
