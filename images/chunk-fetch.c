@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "base/sys.h"
 #include "base/workers.h"
 #include "images/frame.h"
 
@@ -16,7 +17,7 @@ enum {
 	ITEMS_MAX = 512,          /* chunks in it */
 	THREADS_MAX = 16,
 };
-static const uint64_t record_every = 512 << 20; /* decoded bytes */
+static const double record_every_ms = 5000; /* of a long pull */
 
 /* Chunks v[first..first + n), whose frames lie in one piece. */
 struct run {
@@ -30,8 +31,8 @@ struct fetch {
 	struct run *runs; /* by piece */
 	size_t npieces, cap;
 	struct stream *stream;
-	pthread_mutex_t lock; /* of unrecorded */
-	uint64_t unrecorded;
+	pthread_mutex_t lock; /* of recorded */
+	double recorded;      /* when what had arrived was last recorded */
 };
 
 /* ---- planning ---- */
@@ -101,6 +102,16 @@ static void plan(struct fetch *t, size_t n)
 	}
 }
 
+/* All blocks at once. */
+static void expect(struct fetch *t, size_t n)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += ((uint64_t)t->v[i]->length + POOL_BLOCK - 1) / POOL_BLOCK * POOL_BLOCK;
+	pool_expect(t->f->pool, bytes);
+}
+
 /* ---- one thread ---- */
 
 struct worker {
@@ -112,16 +123,17 @@ struct worker {
 	size_t n;
 };
 
-/* So that what is killed has not worked for nothing. */
-static int note_bytes(struct fetch *t, uint64_t n, struct err *e)
+/* So that what is killed has not worked for nothing. The others wait meanwhile, so not too often.
+ */
+static int record_some(struct fetch *t, struct err *e)
 {
+	double now = sys_now_ms();
 	bool due;
 
 	pthread_mutex_lock(&t->lock);
-	t->unrecorded += n;
-	due = t->unrecorded >= record_every;
+	due = now - t->recorded >= record_every_ms;
 	if (due)
-		t->unrecorded = 0;
+		t->recorded = now;
 	pthread_mutex_unlock(&t->lock);
 	return due && !t->f->repair ? pool_commit_soon(t->f->pool, e) : 0;
 }
@@ -129,7 +141,6 @@ static int note_bytes(struct fetch *t, uint64_t n, struct err *e)
 static int flush(struct worker *w, struct err *e)
 {
 	const struct chunk_fetch *f = w->t->f;
-	uint64_t bytes = 0;
 	int rc = 0;
 
 	if (f->repair)
@@ -137,10 +148,8 @@ static int flush(struct worker *w, struct err *e)
 			rc = pool_repair(f->pool, w->items[i].c, w->items[i].data, e);
 	else if (w->n)
 		rc = pool_put_known(f->pool, w->items, w->n, e);
-	for (size_t i = 0; i < w->n; i++)
-		bytes += w->items[i].c->length;
 	w->n = w->used = 0;
-	return rc < 0 ? -1 : note_bytes(w->t, bytes, e);
+	return rc < 0 ? -1 : record_some(w->t, e);
 }
 
 static int add_chunk(struct worker *w, const struct piece *p, struct chunk *c, struct err *e)
@@ -222,6 +231,9 @@ int chunk_fetch(const struct chunk_fetch *f, struct chunk **v, size_t n, struct 
 	if (check_places(&t, n, e) < 0)
 		return -1;
 	plan(&t, n);
+	if (!f->repair)
+		expect(&t, n);
+	t.recorded = sys_now_ms();
 	if (threads > THREADS_MAX)
 		threads = THREADS_MAX;
 	t.stream = stream_open(f->download, t.pieces, t.npieces, false);

@@ -96,6 +96,13 @@ static int look_up(struct pool *p, struct chunk *c, struct err *e)
 	return rc;
 }
 
+void pool_expect(struct pool *p, uint64_t bytes)
+{
+	pthread_mutex_lock(&p->lock);
+	pool_space_expect(&p->space, (bytes + POOL_BLOCK - 1) / POOL_BLOCK);
+	pthread_mutex_unlock(&p->lock);
+}
+
 int pool_put(struct pool *p, const void *data, uint32_t len, struct chunk *c, struct err *e)
 {
 	int rc;

@@ -304,6 +304,12 @@ static int reserve(struct pool_space *s, struct err *e)
 	return 0;
 }
 
+void pool_space_expect(struct pool_space *s, uint64_t blocks)
+{
+	if (blocks > s->want)
+		s->want = blocks < WANT_MAX ? blocks : WANT_MAX;
+}
+
 int pool_space_take(struct pool_space *s, uint32_t blocks, uint64_t *start, struct err *e)
 {
 	for (;;) {

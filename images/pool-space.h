@@ -33,6 +33,8 @@ int pool_space_init(
 	struct pool_space *s, struct pool_db *db, int pooldir, int data, struct err *e) must_check;
 void pool_space_fini(struct pool_space *s);
 
+/* So many blocks will be taken: to reserve them at once. Less or more is fine. */
+void pool_space_expect(struct pool_space *s, uint64_t blocks);
 /* Blocks in a row for one chunk. */
 int pool_space_take(
 	struct pool_space *s, uint32_t blocks, uint64_t *start, struct err *e) must_check;

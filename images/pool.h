@@ -56,6 +56,10 @@ int pool_put_known(struct pool *p, const struct pool_item *v, size_t n, struct e
  * filled. */
 int pool_put_all(struct pool *p, const struct pool_item *v, size_t n, struct err *e) must_check;
 
+/* So many bytes are about to be put: reserves space for them at once, instead of more and more. A
+ * reservation is a transaction, and everybody waits for it. */
+void pool_expect(struct pool *p, uint64_t bytes);
+
 /* Sync, then record all that was put since the last commit. */
 int pool_commit(struct pool *p, struct err *e) must_check;
 /* Record without waiting for the disk, so that a pulled image can be run at once. Until
