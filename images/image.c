@@ -99,38 +99,16 @@ static int load_layers(struct image *im, struct err *e)
 	return 0;
 }
 
-static int load_config(struct image *im, struct store *s, struct err *e)
+static int config_descriptor(const struct image *im, struct descriptor *d, struct err *e)
 {
-	const json_t *o = json_object_of(im->manifest, "config", e), *rootfs, *ids;
-	struct descriptor d;
-	uint64_t found;
+	const json_t *o = json_object_of(im->manifest, "config", e);
 
-	if (!o || descriptor_read(&d, o, e) < 0)
+	if (!o || descriptor_read(d, o, e) < 0)
 		return err_ctx(e, "/config");
-	im->config_digest = d.digest;
-	if (!str_eq(d.media_type, OCI_CONFIG_TYPE) && !str_eq(d.media_type, DOCKER_CONFIG_TYPE))
+	if (!str_eq(d->media_type, OCI_CONFIG_TYPE) && !str_eq(d->media_type, DOCKER_CONFIG_TYPE))
 		return err_set(e, ERR_UNSUPPORTED,
 			"/config: mediaType '%.100s' is not that of a container image",
-			d.media_type);
-	im->config = load_document(s, &im->config_digest, "image config", &found, e);
-	if (!im->config)
-		return -1;
-	if (found != d.size)
-		return err_set(e, ERR_CORRUPT,
-			"/config: expected %" PRIu64 " bytes, found %" PRIu64, d.size, found);
-	rootfs = json_object_of(im->config, "rootfs", e);
-	ids = rootfs ? json_array_of(rootfs, "diff_ids", e) : NULL;
-	if (!ids)
-		return err_ctx(e, "image config");
-	if (json_array_size(ids) != im->nlayers)
-		return err_set(e, ERR_CORRUPT, "%zu layers, but %zu diff_ids", im->nlayers,
-			json_array_size(ids));
-	for (size_t i = 0; i < im->nlayers; i++) {
-		const char *text = json_string_value(json_array_get(ids, i));
-
-		if (digest_parse(&im->layers[i].diff_id, text ? text : "", e) < 0)
-			return err_ctx(e, "image config: /rootfs/diff_ids/%zu", i);
-	}
+			d->media_type);
 	return 0;
 }
 
@@ -156,14 +134,50 @@ static int load_index_place(struct image *im, struct err *e)
 		       : err_set(e, ERR_CORRUPT, "the index lies beyond the end of its layer");
 }
 
-static int load(struct image *im, struct store *s, struct err *e)
+int image_read_manifest(struct image *im, struct descriptor *config, struct err *e)
 {
-	im->manifest = load_document(s, &im->manifest_digest, "manifest", &im->manifest_size, e);
-	if (!im->manifest)
-		return -1;
 	if (check_manifest(im->manifest, e) < 0 || load_layers(im, e) < 0)
 		return err_ctx(e, "manifest");
-	return load_config(im, s, e) < 0 ? -1 : load_index_place(im, e);
+	if (config_descriptor(im, config, e) < 0)
+		return -1;
+	im->config_digest = config->digest;
+	return load_index_place(im, e);
+}
+
+int image_read_config(struct image *im, struct err *e)
+{
+	const json_t *rootfs = json_object_of(im->config, "rootfs", e),
+		     *ids = rootfs ? json_array_of(rootfs, "diff_ids", e) : NULL;
+
+	if (!ids)
+		return err_ctx(e, "image config");
+	if (json_array_size(ids) != im->nlayers)
+		return err_set(e, ERR_CORRUPT, "%zu layers, but %zu diff_ids", im->nlayers,
+			json_array_size(ids));
+	for (size_t i = 0; i < im->nlayers; i++) {
+		const char *text = json_string_value(json_array_get(ids, i));
+
+		if (digest_parse(&im->layers[i].diff_id, text ? text : "", e) < 0)
+			return err_ctx(e, "image config: /rootfs/diff_ids/%zu", i);
+	}
+	return 0;
+}
+
+static int load(struct image *im, struct store *s, struct err *e)
+{
+	struct descriptor config;
+	uint64_t size;
+
+	im->manifest = load_document(s, &im->manifest_digest, "manifest", &im->manifest_size, e);
+	if (!im->manifest || image_read_manifest(im, &config, e) < 0)
+		return -1;
+	im->config = load_document(s, &im->config_digest, "image config", &size, e);
+	if (!im->config)
+		return -1;
+	if (size != config.size)
+		return err_set(e, ERR_CORRUPT,
+			"/config: expected %" PRIu64 " bytes, found %" PRIu64, config.size, size);
+	return image_read_config(im, e);
 }
 
 int image_load(struct image *im, struct store *s, const struct digest *manifest, struct err *e)

@@ -55,6 +55,10 @@ bool image_type_is_manifest(const char *media_type);
 int image_load(
 	struct image *im, struct store *s, const struct digest *manifest, struct err *e) must_check;
 void image_fini(struct image *im);
+/* What image_load() does with the documents im->manifest and im->config, which come from outside:
+ * fill the layers, *config, and where the index is; then the layers' DiffIDs. */
+int image_read_manifest(struct image *im, struct descriptor *config, struct err *e) must_check;
+int image_read_config(struct image *im, struct err *e) must_check;
 
 /* What image_publish() needs. config is the OCI image config without rootfs and history: they are
  * added here, one history entry a layer ("svrun layer ID"), all created at `created` (RFC 3339). */
