@@ -73,7 +73,7 @@ static size_t list_names(MDB_txn *t, MDB_dbi main_table, char names[NAMES_MAX][5
 static void use(MDB_env *env)
 {
 	static char names[NAMES_MAX][512];
-	static volatile unsigned sink;
+	static volatile unsigned sink __attribute__((unused));
 	MDB_txn *t;
 	MDB_dbi table;
 	size_t n;
