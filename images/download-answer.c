@@ -76,7 +76,7 @@ static int become_whole(struct lane *l)
 	struct job *j = l->job;
 
 	blob_make_whole(b);
-	if (b->lane || (s->ordered && s->whole_lanes > 0) || j->lanes > 1) {
+	if (b->lane || j->lanes > 1) {
 		l->redo = true;
 		return -1;
 	}
@@ -86,7 +86,6 @@ static int become_whole(struct lane *l)
 	job_back(j, 0);
 	b->lane = l;
 	b->tries++;
-	s->whole_lanes++;
 	l->whole = true;
 	l->first = l->pos = 0;
 	l->end = b->size;
@@ -194,7 +193,8 @@ static enum step next_piece(struct lane *l, size_t n)
 	else
 		l->job = j;
 	pthread_mutex_unlock(&l->d->lock);
-	if (!l->job)
+	j = l->job;
+	if (!j)
 		return step;
 	j->have = j->mark = 0;
 	j->tries = j->lanes = 1;

@@ -31,10 +31,8 @@ static struct job *detach(struct lane *l)
 	l->busy = l->paused = false;
 	l->job = NULL;
 	l->stream->lanes--;
-	if (l->whole) {
+	if (l->whole)
 		l->blob->lane = NULL;
-		l->stream->whole_lanes--;
-	}
 	if (j && --j->lanes > 0)
 		return NULL;
 	return j;
@@ -298,12 +296,10 @@ void lane_start(struct lane *l, const struct work *w)
 		aim_at_run(l, w->job, w->run_end);
 	pthread_mutex_lock(&l->d->lock);
 	l->stream->lanes++;
-	if (w->whole) {
+	if (w->whole)
 		b->lane = l;
-		l->stream->whole_lanes++;
-	} else {
+	else
 		l->job->lanes++;
-	}
 	pthread_mutex_unlock(&l->d->lock);
 	go(l);
 }

@@ -41,9 +41,24 @@ bool memory_may_take(const struct stream *s, size_t n)
 	return s->used == 0 || s->used + n <= part || reserved(s, part) + n <= left;
 }
 
+struct job *stream_first_lacking(const struct stream *s)
+{
+	for (size_t i = s->handed; i < s->n; i++)
+		if (s->jobs[i].state == JOB_WANTED && !s->jobs[i].buffer.data)
+			return &s->jobs[i];
+	return NULL;
+}
+
+/* In order, the first piece that lacks memory gets it before any behind it: they would hold what it
+ * needs, and wait for it. */
+static bool its_turn(const struct job *j)
+{
+	return !j->stream->ordered || stream_first_lacking(j->stream) == j;
+}
+
 bool job_may_begin(struct job *j)
 {
-	if (j->buffer.data || memory_may_take(j->stream, j->piece->length))
+	if (j->buffer.data || (its_turn(j) && memory_may_take(j->stream, j->piece->length)))
 		return true;
 	j->stream->d->hungry = true;
 	return false;
@@ -80,12 +95,25 @@ bool lane_may_go_on(struct lane *l)
 
 /* ---- relief ---- */
 
-static struct lane *paused_lane(struct download *d, const struct stream *s, bool own)
+static struct lane *paused_lane(struct download *d, const struct stream *s)
 {
 	for (unsigned i = 0; i < d->limits.connections; i++) {
 		struct lane *l = &d->lanes[i];
 
-		if (l->busy && l->paused && !l->unwanted && (l->stream == s) == own)
+		if (l->busy && l->paused && !l->unwanted && l->stream == s)
+			return l;
+	}
+	return NULL;
+}
+
+/* One of a stream whose consumer has other things to do. */
+static struct lane *others_lane(struct download *d, const struct stream *s)
+{
+	for (unsigned i = 0; i < d->limits.connections; i++) {
+		struct lane *l = &d->lanes[i];
+
+		if (l->busy && l->paused && !l->unwanted && l->stream != s &&
+			l->stream->waiters == 0)
 			return l;
 	}
 	return NULL;
@@ -114,7 +142,7 @@ static struct job *wish(struct download *d, struct stream *s, double now)
 	}
 	if (!TAILQ_EMPTY(&s->arrived) || running(d, s) > 0)
 		return NULL;
-	l = paused_lane(d, s, true);
+	l = paused_lane(d, s);
 	if (l)
 		j = lane_next_job(l);
 	for (size_t i = 0; !j && i < s->n; i++)
@@ -137,21 +165,26 @@ static struct job *last_idle(struct stream *s, const struct job *but)
 	return last;
 }
 
+/* Whose memory j gets: that of later pieces of its own stream; when it has nothing at all, that of
+ * a stream with more than its share. Whoever takes stays within its share, so there is no taking to
+ * and fro; where a piece is larger than a share, only those lose who do not wait themselves. */
 static struct job *victim(struct stream *s, const struct job *j)
 {
-	struct job *best = NULL;
+	size_t part = memory_share(s->d);
+	bool large = buffers_round(j->piece->length) > part;
+	struct job *best = last_idle(s, j);
 	struct stream *t;
 
-	if (s->used + buffers_round(j->piece->length) > memory_share(s->d))
-		best = last_idle(s, j);
-	if (best)
+	if (best || s->used > 0)
 		return best;
-	TAILQ_FOREACH (t, &s->d->streams, entry)
-		if (!best || t->used > best->stream->used) {
-			struct job *last = last_idle(t, j);
+	TAILQ_FOREACH (t, &s->d->streams, entry) {
+		struct job *last = NULL;
 
-			best = last ? last : best;
-		}
+		if (t->used > part || (large && t->waiters == 0))
+			last = last_idle(t, j);
+		if (last && (!best || t->used > best->stream->used))
+			best = last;
+	}
 	return best;
 }
 
@@ -168,7 +201,7 @@ static void take_back(struct job *j)
 
 static bool relieve(struct download *d, struct stream *s, struct job *j, bool lanes_left)
 {
-	struct lane *l = j->blob->lane, *other;
+	struct lane *l;
 	bool changed = false;
 
 	while (!j->buffer.data && !memory_may_take(s, j->piece->length)) {
@@ -179,12 +212,17 @@ static bool relieve(struct download *d, struct stream *s, struct job *j, bool la
 		take_back(v);
 		changed = true;
 	}
-	if (l && l->paused && !l->unwanted && l->cursor > job_index(j)) /* passed it already */
+	l = j->blob->lane;
+	if (l && l->paused && !l->unwanted && lane_next_job(l) != j) /* passed it already */
 		return l->unwanted = true;
-	other = lanes_left || l ? NULL : paused_lane(d, s, false);
-	if (other)
-		return other->unwanted = true;
-	return changed;
+	if (l || lanes_left || (!s->ordered && s->lanes > 0))
+		return changed;
+	l = others_lane(d, s);
+	if (!l && s->ordered)
+		l = paused_lane(d, s);
+	if (l)
+		l->unwanted = true;
+	return changed || l;
 }
 
 bool memory_relieve(struct download *d, double now, bool lanes_left)

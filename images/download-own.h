@@ -81,12 +81,11 @@ struct stream {
 	struct job_list retry;   /* WANTED, begun before, single ranges; by index */
 	struct blob_list wholes; /* blobs that are read whole, by first */
 	struct job_list arrived;
-	size_t handed;        /* pieces handed out; ordered: the index of the next one */
-	size_t used;          /* bytes of buffers */
-	uint64_t hunger;      /* bytes of pieces that have no buffer yet */
-	unsigned waiters;     /* in stream_next() */
-	unsigned lanes;       /* running */
-	unsigned whole_lanes; /* of these */
+	size_t handed;    /* pieces handed out; ordered: the index of the next one */
+	size_t used;      /* bytes of buffers */
+	uint64_t hunger;  /* bytes of pieces that have no buffer yet */
+	unsigned waiters; /* in stream_next() */
+	unsigned lanes;   /* running */
 	bool failed, closing, closed;
 	struct err e;
 	pthread_cond_t cond;
@@ -189,6 +188,8 @@ void stream_fail(struct stream *s, const struct err *e);
 
 /* Every stream's. */
 size_t memory_share(const struct download *d);
+/* Ordered streams: the next piece that needs memory, or NULL. */
+struct job *stream_first_lacking(const struct stream *s);
 bool memory_may_take(const struct stream *s, size_t n);
 /* Has it memory, or may it take some? Else d->hungry. */
 bool job_may_begin(struct job *j);

@@ -88,7 +88,7 @@ static struct job *due_retry(struct stream *s, double now)
 	while (j) {
 		if (read_whole(j->blob)) /* took it off the list, and more */
 			j = TAILQ_FIRST(&s->retry);
-		else if (j->due <= now)
+		else if (j->due <= now && job_may_begin(j))
 			return j;
 		else
 			j = TAILQ_NEXT(j, entry);
@@ -120,40 +120,87 @@ static struct job *first_wanted(struct blob *b)
 	return j;
 }
 
-/* In order, one blob at a time: the pieces of a later one would fill the memory first. */
-static struct blob *due_whole(struct stream *s, double now)
+static bool due_and_free(const struct blob *b, double now)
 {
-	struct blob *b;
+	return b->whole && !b->lane && b->wanted > 0 && b->due <= now;
+}
 
-	if (s->ordered && s->whole_lanes > 0)
-		return NULL;
-	TAILQ_FOREACH (b, &s->wholes, entry) {
-		if (b->lane || b->wanted == 0)
+/* In order: of the first blob whose turn it is. */
+static struct job *due_whole_in_order(struct stream *s, double now)
+{
+	for (size_t i = s->handed; i < s->n; i++) {
+		struct job *j = &s->jobs[i];
+
+		if (j->state != JOB_WANTED)
 			continue;
-		if (b->due <= now)
-			return job_may_begin(first_wanted(b)) ? b : NULL;
-		if (s->ordered)
-			return NULL;
+		if (due_and_free(j->blob, now))
+			return j;
+		if (!j->buffer.data) /* none behind it may begin */
+			break;
 	}
 	return NULL;
 }
 
-static bool stream_pick(struct stream *s, double now, struct work *w)
+/* A piece of a blob that is to be read whole. */
+static struct job *due_whole(struct stream *s, double now)
 {
-	struct job *next = at_frontier(s), *again = due_retry(s, now);
+	struct blob *b;
+
+	if (s->ordered)
+		return due_whole_in_order(s, now);
+	TAILQ_FOREACH (b, &s->wholes, entry)
+		if (due_and_free(b, now))
+			return first_wanted(b);
+	return NULL;
+}
+
+static bool begin(struct stream *s, struct job *j, struct work *w)
+{
+	struct blob *b = j->blob;
 
 	*w = (struct work){0};
-	if (!again && (w->whole = due_whole(s, now))) {
-		due_clear(s->d, &w->whole->due);
+	if (b->whole) {
+		if (!job_may_begin(j))
+			return false;
+		due_clear(s->d, &b->due);
+		w->whole = b;
 		return true;
 	}
-	w->job = again ? again : next;
-	if (!w->job || !job_take(w->job))
+	if (!job_take(j))
 		return false;
-	if (w->job == next)
+	if (job_index(j) == s->frontier)
 		s->frontier++;
-	w->run_end = claim(w->job);
+	w->job = j;
+	w->run_end = claim(j);
 	return true;
+}
+
+static void put_in(struct job *v[3], size_t *n, struct job *j)
+{
+	size_t i = *n;
+
+	if (!j)
+		return;
+	for (; i > 0 && v[i - 1] > j; i--)
+		v[i] = v[i - 1];
+	v[i] = j;
+	++*n;
+}
+
+/* What comes first in the stream comes first. */
+static bool stream_pick(struct stream *s, double now, struct work *w)
+{
+	struct job *next = at_frontier(s), *again = due_retry(s, now), *v[3];
+	size_t n = 0;
+
+	put_in(v, &n, again);
+	put_in(v, &n, next);
+	put_in(v, &n, due_whole(s, now));
+	for (size_t i = 0; i < n; i++) {
+		if (begin(s, v[i], w))
+			return true;
+	}
+	return false;
 }
 
 bool queue_pick(struct download *d, double now, struct work *w)

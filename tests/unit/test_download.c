@@ -806,6 +806,7 @@ TEST(whole_blobs_in_order_and_pieces_of_several_mixed)
 	for (size_t i = 0; i < 96; i++) /* four blobs by turns */
 		cut(&f, &v[i], 1, (unsigned)(i % 4), i / 4 * 200000, 190000, 0);
 	arrives(&f, v, 96, false);
+	arrives(&f, v, 96, true);
 	teardown(&f);
 }
 
@@ -911,6 +912,105 @@ TEST(a_run_that_stops_between_two_pieces_is_left_to_others)
 	teardown(&f);
 }
 
+/* ---- all at once ---- */
+
+struct reader {
+	struct fixture *f;
+	unsigned seed;
+	size_t wanted;
+	const char *wrong;
+};
+
+static size_t below(struct reader *r, size_t n)
+{
+	return (size_t)rand_r(&r->seed) % n;
+}
+
+/* Pieces of several blobs, by turns, with and without gaps, small and large. */
+static size_t some_pieces(struct reader *r, struct piece v[60])
+{
+	size_t at[4] = {0}, n = 0;
+
+	for (size_t tries = 0; n < 60 && tries < 200; tries++) {
+		size_t blob = below(r, 3) ? r->seed % 2 : below(r, 4);
+		size_t length = 1 + below(r, below(r, 4) ? 60000 : 900000);
+		size_t from = at[blob] + (below(r, 2) ? below(r, 30000) : 0);
+
+		if (from + length > BLOB)
+			continue;
+		cut(r->f, &v[n++], 1, (unsigned)blob, from, length, 0);
+		at[blob] = from + length;
+		r->wanted += length;
+	}
+	return n;
+}
+
+static void read_some(struct reader *r, bool ordered)
+{
+	struct piece v[60], *p;
+	size_t n = some_pieces(r, v), got = 0, enough = below(r, 4) ? n : below(r, n);
+	struct stream *s = stream_open(r->f->d, v, n, ordered);
+	struct err e;
+
+	for (; got < enough && stream_next(s, &p, &e) == 1; got++) {
+		if (memcmp(p->data, r->f->data + p->offset, p->length) != 0)
+			r->wrong = "other bytes";
+		if (ordered && p != &v[got])
+			r->wrong = "another piece's turn";
+		if (below(r, 8) == 0)
+			usleep((unsigned)below(r, 2000));
+		stream_release(s, p);
+	}
+	if (got < enough)
+		r->wrong = "a piece that did not come";
+	stream_close(s);
+}
+
+static void *read_rounds(void *ctx)
+{
+	struct reader *r = ctx;
+
+	for (int i = 0; i < 4; i++)
+		read_some(r, below(r, 2));
+	return NULL;
+}
+
+/* More than the memory holds, from two endpoints that break all the time: nobody waits for ever,
+ * and not much is fetched twice. */
+TEST(streams_of_all_kinds_end_while_memory_is_short_and_servers_break)
+{
+	for (unsigned seed = 1; seed <= 2; seed++) {
+		struct fixture f;
+		struct reader r[5];
+		pthread_t t[5];
+		size_t wanted = 0;
+
+		setup(&f);
+		f.r.endpoints = 2;
+		f.limits.memory = 6 << 20;
+		f.limits.connections = 8;
+		serve(&f, 0, 0)->ignore_range = seed == 1;
+		serve(&f, 0, 1)->cut = 700000;
+		serve(&f, 0, 2)->status = 503;
+		serve(&f, 0, 3)->cut = 3000000;
+		for (unsigned i = 0; i < 4; i++)
+			serve(&f, 1, i);
+		start(&f);
+		for (unsigned i = 0; i < 5; i++) {
+			r[i] = (struct reader){.f = &f, .seed = seed * 100 + i};
+			pthread_create(&t[i], NULL, read_rounds, &r[i]);
+		}
+		for (unsigned i = 0; i < 5; i++) {
+			pthread_join(t[i], NULL);
+			if (r[i].wrong)
+				fail_msg("%s", r[i].wrong);
+			wanted += r[i].wanted;
+		}
+		assert_true(download_received(f.d) < 8 * wanted);
+		teardown(&f);
+	}
+}
+
 /* ---- ends ---- */
 
 TEST(closing_in_the_middle_ends_what_is_under_way)
@@ -990,5 +1090,6 @@ RUN_TESTS(cmocka_unit_test(pieces_arrive_right_each_once_over_connections_that_a
 	cmocka_unit_test(where_the_next_endpoint_knows_ranges_they_are_used_again),
 	cmocka_unit_test(a_straggler_is_asked_for_again_and_the_faster_wins),
 	cmocka_unit_test(a_run_that_stops_between_two_pieces_is_left_to_others),
+	cmocka_unit_test(streams_of_all_kinds_end_while_memory_is_short_and_servers_break),
 	cmocka_unit_test(closing_in_the_middle_ends_what_is_under_way),
 	cmocka_unit_test(closing_what_waits_to_be_tried_again_does_not_wait))
