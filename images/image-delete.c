@@ -162,12 +162,27 @@ static int delete_image(void *ctx, struct image *im, struct err *e)
 	return delete_documents(d->s, &im->manifest_digest, d->used, e);
 }
 
+/* Be alone with what has no name: whoever is at work may have counted on a blob, and not named its
+ * image yet. 1 and *users, to close; 0 when somebody is at work. */
+static int alone(struct store *s, int *users, struct err *e)
+{
+	*users = sys_openat(s->fd, "pool/users", O_RDWR, 0);
+	if (*users < 0 || sys_flock(*users, LOCK_EX | LOCK_NB) == 0)
+		return 1;
+	return errno == EWOULDBLOCK ? 0 : err_sys(e, "lock %s/pool/users", s->path);
+}
+
 int image_delete(struct store *s, const struct digest *manifest, struct err *e)
 {
 	struct digest_map used = {0};
 	struct deleting d = {s, manifest, &used};
-	auto_fd int lock = store_lock(s, e);
-	int rc = lock < 0 ? -1 : reach_all_blobs(s, &used, e);
+	auto_fd int users = -1, lock = -1;
+	int rc = alone(s, &users, e);
+
+	if (rc <= 0)
+		return rc;
+	lock = store_lock(s, e);
+	rc = lock < 0 ? -1 : reach_all_blobs(s, &used, e);
 
 	/* with a mark, it has got a name again */
 	if (rc == 0 && !digest_map_find(&used, manifest)) {
@@ -190,12 +205,11 @@ int image_delete(struct store *s, const struct digest *manifest, struct err *e)
 int image_drop_blobs(struct store *s, const struct digest *v, size_t n, struct err *e)
 {
 	struct digest_map used = {0};
-	/* whoever is at work may have counted on one of them, and not named its image yet */
-	auto_fd int users = sys_openat(s->fd, "pool/users", O_RDWR, 0), lock = -1;
-	int rc;
+	auto_fd int users = -1, lock = -1;
+	int rc = alone(s, &users, e);
 
-	if (users >= 0 && sys_flock(users, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? 0 : err_sys(e, "lock %s/pool/users", s->path);
+	if (rc <= 0)
+		return rc;
 	lock = store_lock(s, e);
 	rc = lock < 0 ? -1 : reach_all_blobs(s, &used, e);
 

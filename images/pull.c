@@ -25,6 +25,7 @@ struct pull {
 	struct registry *registry;
 	struct download *download; /* made when there is something to fetch */
 	struct pool *pool;
+	int hold; /* while there is no pool: what was found here stays until it has its name */
 };
 
 /* A manifest or index as the registry gave it. */
@@ -137,6 +138,8 @@ static int is_here(struct pull *p, const struct digest *manifest, struct err *e)
 
 	if (doubtful != 0 || p->o->strict)
 		return doubtful < 0 ? -1 : 0;
+	if (!p->pool && p->hold < 0 && (p->hold = pool_hold(p->s->fd, e)) < 0)
+		return -1;
 	if (store_manifests(p->s, &v, &n, e) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++)
@@ -147,6 +150,7 @@ static int is_here(struct pull *p, const struct digest *manifest, struct err *e)
 
 static int open_tools(struct pull *p, struct err *e)
 {
+	sys_close_ref(&p->hold); /* opening the pool may have to wait until nobody holds it */
 	if (!p->pool)
 		p->pool = pool_open(p->s->fd, true, e);
 	if (p->pool && !p->download)
@@ -305,6 +309,7 @@ static int pull_reference(struct pull *p, struct err *e)
 		p->result->received = download_received(p->download);
 	download_free(p->download);
 	pool_close(p->pool); /* after the name: garbage collection waits for this */
+	sys_close_ref(&p->hold);
 	registry_close(p->registry);
 	p->download = NULL;
 	p->pool = NULL;
@@ -320,8 +325,13 @@ int image_pull(struct store *s, const struct config *c, const char *ref,
 	if (reference_expand(c, ref, v, CANDIDATES_MAX, &n, e) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		struct pull p = {
-			.s = s, .config = c, .o = o, .progress = pr, .result = r, .ref = v[i]};
+		struct pull p = {.s = s,
+			.config = c,
+			.o = o,
+			.progress = pr,
+			.result = r,
+			.ref = v[i],
+			.hold = -1};
 		struct err fault = {0};
 
 		*r = (struct pull_result){0};

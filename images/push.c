@@ -232,11 +232,19 @@ static int push_to(struct push_target *t, const struct reference *to, const char
 
 /* ---- in another compression ---- */
 
+/* Unless somebody uses it: then it had a name before, or has got one. */
 static int forget(struct store *s, const struct digest *d, struct err *e)
 {
-	auto_fd int claim = image_claim(s, d, e);
+	struct err fault = {0};
+	auto_fd int claim = image_claim(s, d, &fault);
 
-	return claim < 0 ? -1 : image_delete(s, d, e);
+	if (claim >= 0)
+		return image_delete(s, d, e);
+	if (fault.kind == ERR_EXISTS)
+		return 0;
+	if (e)
+		*e = fault;
+	return -1;
 }
 
 static int convert_and_push(struct push_target *t, const struct digest *d,
@@ -257,9 +265,9 @@ static int convert_and_push(struct push_target *t, const struct digest *d,
 	if (rc < 0)
 		return -1;
 	rc = push_to(t, to, neighbour, o, &made.manifest, e);
+	sys_close_ref(&made.hold); /* another push may have made the same: who is last deletes it */
 	if (forget(t->s, &made.manifest, rc < 0 ? NULL : e) < 0)
 		rc = -1;
-	sys_close_ref(&made.hold);
 	return rc;
 }
 

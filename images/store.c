@@ -281,15 +281,17 @@ int store_blob_add(struct blob_writer *w, const void *p, size_t n, struct err *e
 	return 0;
 }
 
-/* Has the blob of that name in dirfd the bytes that fd has? 1, 0, -1. */
-static int same_bytes(int dirfd, const char *hex, int fd, uint64_t size, struct err *e)
+/* Has the blob of that name in dirfd the bytes that fd has? 1, 0, -1; *there: is there one? */
+static int same_bytes(
+	int dirfd, const char *hex, int fd, uint64_t size, bool *there, struct err *e)
 {
 	enum { STEP = 1 << 20 };
 	auto_fd int old = sys_openat(dirfd, hex, O_RDONLY | O_NOFOLLOW, 0);
 	auto_free char *a = NULL;
 	struct stat st;
 
-	if (old < 0 && errno == ENOENT)
+	*there = old >= 0 || errno != ENOENT;
+	if (!*there)
 		return 0;
 	if (old < 0 || sys_fstat(old, &st) < 0)
 		return err_sys(e, "open blob %s", hex);
@@ -318,11 +320,13 @@ struct digest store_blob_digest(const struct blob_writer *w)
 int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e)
 {
 	char hex[DIGEST_HEX + 1];
+	bool there;
 	int same;
 
 	*d = hash_digest(&w->hash);
-	same = same_bytes(w->dirfd, digest_hex(d, hex), w->fd, w->size, e);
-	if (same < 0 || (same == 0 && sys_remove_tree(w->dirfd, hex) < 0 &&
+	same = same_bytes(w->dirfd, digest_hex(d, hex), w->fd, w->size, &there, e);
+	/* one that appears from now on is another process's, and right */
+	if (same < 0 || (same == 0 && there && sys_remove_tree(w->dirfd, hex) < 0 &&
 				(err_sys(e, "remove the damaged blob %s", hex), true)))
 		return -1;
 	if (same == 0 && file_publish(w->dirfd, w->fd, w->tmp, hex, e) < 0)

@@ -392,6 +392,20 @@ expect_in_registry() { # NAME:TAG DIGEST
 	"$SVRUN" image verify mine
 }
 
+@test "a push in another compression leaves an image alone that is the same, and is mounted" {
+	need_root
+	registry_plain
+	build_own 1000
+	convert --compression gzip own kept
+	expect_status 0
+	"$SVRUN" image mount kept >/dev/null
+	push --compression gzip own "$REGISTRY/own:gzip"
+	expect_status 0
+	[ "$out" = "$(image_digest kept)" ]
+	"$SVRUN" image unmount kept >/dev/null
+	"$SVRUN" image verify kept >/dev/null
+}
+
 @test "compressions and levels that do not exist are refused" {
 	need_root
 	build_own 1000

@@ -119,6 +119,21 @@ await_settled() {
 	expect_in "$out" "3 chunks (2.9 MiB)" "1 images kept"
 }
 
+@test "rm leaves the documents alone while somebody works who may count on them" {
+	need_root
+	new_store
+	build_big one 1
+	local layers
+	layers=$(find "$SVRUN_ROOT/blobs/sha256" -type f | wc -l)
+	exec 8<"$SVRUN_ROOT/pool/users"
+	flock -s 8 # as a pull, a load or a build does
+	"$SVRUN" image rm one one:1 >/dev/null
+	[ "$(find "$SVRUN_ROOT/blobs/sha256" -type f | wc -l)" = "$layers" ]
+	exec 8<&-
+	gc
+	expect_in "$out" "removed $layers blobs" "0 images kept"
+}
+
 @test "gc keeps what builds have fetched, unless it is asked" {
 	need_root
 	new_store
