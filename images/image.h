@@ -101,8 +101,9 @@ int image_in_use(struct store *s, const struct digest *manifest, struct err *e) 
 /* Delete the blobs of an image (or of the images of an index) that no manifest in index.json uses,
  * its metadata image and its index; nothing when the image has got a name again. The pool's chunks
  * stay until garbage collection, and so does everything while others write to the pool. Called with
- * a claim, after the last name went; the pool must not be open in this process. Errors: CORRUPT (another image's manifest is damaged, so that
- * it cannot be told which blobs it needs: its name is in the text), SYSTEM. */
+ * a claim, after the last name went; the pool must not be open in this process. Errors: CORRUPT
+ * (another image's manifest is damaged, so that it cannot be told which blobs it needs: its name is
+ * in the text), SYSTEM. */
 int image_delete(struct store *s, const struct digest *manifest, struct err *e) must_check;
 
 /* Delete those of n blobs that no manifest in index.json uses: what was brought here and then not

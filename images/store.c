@@ -282,8 +282,7 @@ int store_blob_add(struct blob_writer *w, const void *p, size_t n, struct err *e
 }
 
 /* Has the blob of that name in dirfd the bytes that fd has? 1, 0, -1; *there: is there one? */
-static int same_bytes(
-	int dirfd, const char *hex, int fd, uint64_t size, bool *there, struct err *e)
+static int same_bytes(int dirfd, const char *hex, int fd, uint64_t size, bool *there, struct err *e)
 {
 	enum { STEP = 1 << 20 };
 	auto_fd int old = sys_openat(dirfd, hex, O_RDONLY | O_NOFOLLOW, 0);
