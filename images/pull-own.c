@@ -114,8 +114,7 @@ static int fetch_missing(struct own *o, struct tree_chunks *c, struct pool *pool
 	for (size_t i = 0; rc == 0 && i < o->nlayers; i++)
 		progress_line_end(o->lines[i], NULL);
 	progress_end(p);
-	tree_chunks_spread(c);
-	return rc;
+	return rc < 0 ? -1 : tree_chunks_spread(c, e);
 }
 
 int pull_own(struct image *im, struct store *s, struct pool *pool, struct download *d,

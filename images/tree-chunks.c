@@ -35,13 +35,19 @@ void tree_chunks_fini(struct tree_chunks *c)
 	*c = (struct tree_chunks){0};
 }
 
-void tree_chunks_spread(struct tree_chunks *c)
+int tree_chunks_spread(struct tree_chunks *c, struct err *e)
 {
 	const struct chunk *first = NULL;
+	char text[DIGEST_TEXT + 1];
 
 	for (size_t i = 0; i < c->nall; i++) {
 		if (!first || !digest_eq(&first->digest, &c->all[i]->digest))
 			first = c->all[i];
+		if (c->all[i]->length != first->length)
+			return err_set(e, ERR_CORRUPT, "chunk %s is both %u and %u bytes long",
+				digest_text(&first->digest, text), first->length,
+				c->all[i]->length);
 		c->all[i]->block = first->block;
 	}
+	return 0;
 }

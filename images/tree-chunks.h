@@ -14,7 +14,8 @@ struct tree_chunks {
 /* The chunks are the tree's. Free with tree_chunks_fini(), before the tree. */
 void tree_chunks_init(struct tree_chunks *c, struct tree *t);
 void tree_chunks_fini(struct tree_chunks *c);
-/* Give the others of each digest the block that v's has. */
-void tree_chunks_spread(struct tree_chunks *c);
+/* Give the others of each digest the block that v's has. CORRUPT when one of them claims another
+ * length: read at that length, it would show what lies behind the chunk in the pool. */
+int tree_chunks_spread(struct tree_chunks *c, struct err *e) must_check;
 
 #endif
