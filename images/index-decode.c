@@ -58,7 +58,7 @@ static int read_counts(struct decode *d, const uint8_t *h, uint64_t *body, struc
 		[INDEX_CHUNKS] = UINT32_MAX - 1,
 		[INDEX_NODES] = TREE_NODES_MAX,
 		[INDEX_XATTRS] = UINT32_MAX,
-		[INDEX_REFS] = UINT32_MAX,
+		[INDEX_REFS] = INDEX_REFS_MAX,
 		[INDEX_TRACE] = UINT32_MAX,
 		[INDEX_VALUES] = UINT32_MAX,
 		[INDEX_STRINGS] = UINT32_MAX,

@@ -64,6 +64,8 @@ static int add_ref(struct encode *x, const struct chunk *c, struct err *e)
 		x->map[at] = ++x->count[INDEX_CHUNKS];
 	}
 	n = x->map[at] - 1;
+	if (x->count[INDEX_REFS] == INDEX_REFS_MAX)
+		return err_set(e, ERR_UNSUPPORTED, "files of more than %d MiB", INDEX_REFS_MAX);
 	if (x->chunks[n]->length != c->length)
 		return err_set(e, ERR_CORRUPT, "two chunks of one digest, %u and %u bytes long",
 			x->chunks[n]->length, c->length);

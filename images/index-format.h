@@ -21,6 +21,7 @@ enum {
 
 enum {
 	INDEX_LAYERS_MAX = 512,
+	INDEX_REFS_MAX = 4 << 20,    /* 4 TiB of files: 4 bytes each here, 128 in memory */
 	INDEX_RATIO_MAX = 16,        /* body / payload of a compressed one, beyond ... */
 	INDEX_RATIO_FREE = 64 << 10, /* ... this many bytes */
 	INDEX_STORED_SLACK =

@@ -302,6 +302,8 @@ TEST(altered_headers_are_refused)
 		{INDEX_AT_COUNTS, 4, 513, ERR_CORRUPT, "limit is 512"},
 		{INDEX_AT_COUNTS + 4 * INDEX_NODES, 4, TREE_NODES_MAX + 1, ERR_CORRUPT,
 			"the limit is"},
+		{INDEX_AT_COUNTS + 4 * INDEX_REFS, 4, INDEX_REFS_MAX + 1, ERR_CORRUPT,
+			"the limit is 4194304"},
 		{INDEX_AT_COUNTS + 4 * INDEX_NODES, 4, 5, ERR_CORRUPT, "add up to"},
 		{INDEX_AT_BODY, 8, UINT64_MAX, ERR_CORRUPT, "add up to"},
 		{INDEX_HEADER, 4, 0, ERR_CORRUPT, "not one zstd frame"},
