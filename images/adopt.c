@@ -95,7 +95,7 @@ static int next_piece(struct source *base, const void **data, size_t *n, struct 
 
 static void open_stream(struct source_stream *s, struct download *d, const struct image_layer *l)
 {
-	enum { PIECE = 1 << 20 };
+	enum { PIECE = PIECE_MAX }; /* each costs a registry about a millisecond */
 
 	s->source.next = next_piece;
 	s->n = (size_t)((l->size + PIECE - 1) / PIECE);
