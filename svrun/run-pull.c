@@ -13,17 +13,43 @@
 #include "images/store.h"
 #include "svrun/command.h"
 
+enum { MEANINGS = 16 }; /* of a short name: an alias, or one of each place to search */
+
 static const char done[] = "SVRUN_PULLED"; /* survives the second start, as nothing else does */
 
-static int missing(const struct config *c, const char *image)
+static bool always(const struct run_options *o)
+{
+	return o->pull && str_eq(o->pull, "always");
+}
+
+int run_find(const struct run_options *o, const struct config *c, struct store *s, struct digest *d,
+	struct err *e)
+{
+	struct reference v[MEANINGS];
+	char text[REFERENCE_TEXT];
+	size_t n = 0;
+
+	/* what was just pulled comes before a name of the store that happens to be the same */
+	if (!always(o) && store_resolve(s, o->image, d, NULL) == 0)
+		return 0;
+	if (strncmp(o->image, "sha256:", 7) != 0 &&
+		reference_expand(c, o->image, v, MEANINGS, &n, NULL) < 0)
+		n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (store_resolve(s, reference_text(&v[i], text), d, NULL) == 0)
+			return 0;
+	return store_resolve(s, o->image, d, e);
+}
+
+static bool missing(const struct run_options *o, const struct config *c)
 {
 	struct store s;
 	struct digest d;
 	int rc;
 
 	if (store_open(&s, c->root, false, NULL) < 0)
-		return 1;
-	rc = store_resolve(&s, image, &d, NULL);
+		return true;
+	rc = run_find(o, c, &s, &d, NULL);
 	store_close(&s);
 	return rc < 0;
 }
@@ -69,8 +95,7 @@ static int pull(const char *image, struct err *e)
 
 int run_pull(const struct run_options *o, struct err *e)
 {
-	bool never = o->pull && str_eq(o->pull, "never"),
-	     always = o->pull && str_eq(o->pull, "always");
+	bool never = o->pull && str_eq(o->pull, "never");
 	struct config c;
 	int rc = 0;
 
@@ -81,9 +106,9 @@ int run_pull(const struct run_options *o, struct err *e)
 	/* a local name of an image that is here, the common case, costs one look */
 	if (config_load(&c, e) < 0)
 		return -1;
-	if ((always || missing(&c, o->image)) && from_registry(&c, o->image))
+	if ((always(o) || missing(o, &c)) && from_registry(&c, o->image))
 		rc = pull(o->image, e);
-	else if (always)
+	else if (always(o))
 		rc = err_set(
 			e, ERR_USAGE, "--pull always: '%s' does not say which registry", o->image);
 	config_fini(&c);

@@ -2,6 +2,8 @@
 #ifndef SVRUN_RUN_PULL_H
 #define SVRUN_RUN_PULL_H
 
+#include "base/config.h"
+#include "images/store.h"
 #include "svrun/run-options.h"
 
 /* Have the image: pull it when it is missing (or always, as --pull says) and its name says, itself
@@ -9,5 +11,11 @@
  * program again: the second call does nothing. Errors: svrun-image has printed its own; ours names
  * the status. */
 int run_pull(const struct run_options *o, struct err *e) must_check;
+
+/* The image in the store: by its name there, else by what the site's short names make of it, under
+ * which run_pull() has put it. With --pull always the other way round. Errors: as store_resolve().
+ */
+int run_find(const struct run_options *o, const struct config *c, struct store *s, struct digest *d,
+	struct err *e) must_check;
 
 #endif

@@ -47,7 +47,7 @@ static void source_close(struct source *s)
 		config_fini(&s->config);
 }
 
-static int source_open(struct source *s, const char *name, struct err *e)
+static int source_open(struct source *s, const struct run_options *o, struct err *e)
 {
 	struct digest d;
 
@@ -59,7 +59,7 @@ static int source_open(struct source *s, const char *name, struct err *e)
 	s->has_store = true;
 	if (instances_sweep(s->store.fd, e) < 0 || mount_sweep(&s->store, e) < 0)
 		return err_ctx(e, "clean up after an earlier run");
-	if (store_resolve(&s->store, name, &d, e) < 0 ||
+	if (run_find(o, &s->config, &s->store, &d, e) < 0 ||
 		image_load(&s->image, &s->store, &d, e) < 0)
 		return -1;
 	s->has_image = true;
@@ -183,7 +183,7 @@ static int run(const struct run_options *o, int *status, struct err *e)
 	int rc;
 
 	umask(022); /* the modes of small files and folders are what the container sees */
-	rc = source_open(&s, o->image, e);
+	rc = source_open(&s, o, e);
 
 	timing(o, "mount", begun);
 	if (rc == 0)

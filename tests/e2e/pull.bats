@@ -133,6 +133,15 @@ blob_bytes() {
 	run_split "$SVRUN" run --rm --pull never "$REGISTRY/own/none:1" true
 	[ "$status" != 0 ]
 	expect_in "$err" "no image"
+	site "\"registries\": {\"$REGISTRY\": {\"plain-http\": true}}, \"short-names\": {\"aliases\": {\"mine\": \"$REGISTRY/own/app\"}}"
+	empty_store
+	run_split "$SVRUN" run --rm --pull never mine:1 true
+	expect_in "$err" "no image 'mine:1'"
+	for pull in missing never always; do
+		run_split "$SVRUN" run --rm --pull "$pull" mine:1 cat /etc/text
+		expect_status 0
+		[ "$out" = "some text" ]
+	done
 }
 
 # A site configuration of these members.
