@@ -281,6 +281,10 @@ int config_load(struct config *c, struct err *e)
 		.certs = certs};
 	if ((path || access(c->path, F_OK) == 0) && read_file(c, e) < 0) {
 		config_fini(c);
+		if (e && e->kind == ERR_NOT_FOUND) { /* callers take that for a missing store */
+			e->kind = ERR_USAGE;
+			err_hint(e, "$SVRUN_CONFIG names a file that does not exist");
+		}
 		return -1;
 	}
 	if (root && *root) {

@@ -19,6 +19,9 @@ load helpers
 	[ "$("$SVRUN" image ls --format json)" = "[]" ]
 	[[ $("$SVRUN" image ls) =~ ^NAME\ +TAG[^$'\n']*$ ]]
 	[ -z "$("$SVRUN" image ls -q)" ]
+	SVRUN_CONFIG=$T/none.json run_split "$SVRUN" image ls
+	expect_status 2
+	expect_in "$err" "$T/none.json" 'hint: $SVRUN_CONFIG names a file that does not exist'
 }
 
 @test "another user's store is an error that says what to do" {
