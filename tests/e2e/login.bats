@@ -111,7 +111,7 @@ PYTHON
 	registry_tls
 	login any "$REGISTRY" -u anna
 	expect_status 125
-	expect_in "$err" "certificate"
+	expect_in "$err" "certificate" "hint: put the certificate authority into"
 	[ ! -e "$CONFIG" ]
 	jq -n --arg h "$REGISTRY" --arg ca "$PKI/ca.crt" '{registries: {($h): {ca: $ca}}}' >"$SVRUN_CONFIG"
 	login any "$REGISTRY" -u anna
