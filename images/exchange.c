@@ -242,13 +242,14 @@ static const struct {
 } known[] = {
 	{CURLE_URL_MALFORMAT, ERR_USAGE, NULL},
 	{CURLE_PEER_FAILED_VERIFICATION, ERR_DENIED,
-		"put the certificate authority into the site's certs.d/HOST:PORT/ca.crt"},
+		"put the certificate authority into /etc/svrun/certs.d/HOST[:PORT]/ca.crt, or give "
+		"--insecure"},
 	{CURLE_SSL_CACERT_BADFILE, ERR_SYSTEM, "correct the file of certificates"},
 	{CURLE_SSL_CERTPROBLEM, ERR_SYSTEM, "correct the client certificate and its key"},
 	{CURLE_OUT_OF_MEMORY, ERR_SYSTEM, NULL},
 	{CURLE_READ_ERROR, ERR_SYSTEM, NULL},
 	{CURLE_SSL_CONNECT_ERROR, ERR_NETWORK,
-		"when it has no TLS, the site's configuration must say plain-http"},
+		"when it has no TLS: --plain-http, or \"plain-http\" in the site's configuration"},
 };
 
 bool exchange_code_passes(CURLcode code, enum err_kind *kind, const char **hint)
