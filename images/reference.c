@@ -105,6 +105,8 @@ static const char *check_host(const char *s, size_t n)
 	}
 	if (why || p == end)
 		return why;
+	if (end - p == 1 && end[0] == '/' && end[1] == '/') /* n bytes of a longer text */
+		return "is a scheme: leave that and its // out";
 	return check_port(p + 1, (size_t)(end - p) - 1);
 }
 

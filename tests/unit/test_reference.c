@@ -99,7 +99,7 @@ TEST(a_malformed_reference_is_told_by_its_part)
 		{"[::1%lo]/a:b", "has no IPv6 address in its brackets"},
 		{"[::1]5000/a", "something other than a port after its ']'"},
 		{"[127.0.0.1]/a", "has no IPv6 address"},
-		{"http://registry.example/a", "the host 'http:' has a port"},
+		{"http://registry.example/a", "the host 'http:' is a scheme"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
