@@ -137,12 +137,16 @@ static int prune_images(struct store *s, bool all, struct err *e)
 
 static int confirm(bool all, struct err *e)
 {
-	auto_free char *answer = prompt(all ? "Remove all images that no instance uses? [y/N] "
-					    : "Remove all images that have no name? [y/N] ",
+	auto_free char *answer = prompt(all ? "Remove all images that no instance uses? [y/N]"
+					    : "Remove all images that have no name? [y/N]",
 		false, e);
 
+	if (!answer && e->kind == ERR_USAGE) {
+		err_set(e, ERR_USAGE, "no terminal to ask whether images may be removed");
+		return err_hint(e, "--force does not ask");
+	}
 	if (!answer)
-		return e->kind == ERR_USAGE ? err_hint(e, "--force does not ask") : -1;
+		return -1;
 	return str_eq(answer, "y") || str_eq(answer, "Y") || str_eq(answer, "yes");
 }
 
