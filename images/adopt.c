@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "base/workers.h"
 #include "images/layer-list.h"
+#include "images/member.h"
 #include "images/mount.h"
 #include "images/sink.h"
 #include "images/toc.h"
@@ -25,6 +26,7 @@ struct work {
 	struct adopt *a;
 	struct sink *sink;
 	struct layer_list *parts; /* by layer */
+	struct members_total total;
 	struct progress_line **lines;
 };
 
@@ -265,6 +267,8 @@ static int adopt_layer(void *ctx, size_t i, struct err *e)
 		w->a->fetched = true;
 		rc = read_layer(w, i, &w->parts[i], e);
 	}
+	if (rc >= 0)
+		rc = members_total_add(&w->total, &w->parts[i].entries, e);
 	return rc < 0 ? err_ctx(e, "layer %zu", i) : 0;
 }
 
@@ -360,6 +364,7 @@ int adopt_image(struct adopt *a, struct err *e)
 {
 	size_t n = a->im->nlayers, threads = workers_cores();
 	struct work w = {.a = a};
+	uint64_t blob_sizes = 0;
 	int rc;
 
 	if (threads > LAYER_THREADS_MAX)
@@ -367,12 +372,16 @@ int adopt_image(struct adopt *a, struct err *e)
 	w.sink = sink_new(a->pool, 0, SINK_MEMORY);
 	w.parts = mem_array(n, sizeof(*w.parts));
 	w.lines = mem_array(n, sizeof(struct progress_line *));
+	for (size_t i = 0; i < n; i++)
+		blob_sizes += a->im->layers[i].size;
+	members_total_init(&w.total, blob_sizes);
 	begin_lines(&w);
 	rc = workers_each(n, threads, adopt_layer, &w, e);
 	if (rc == 0)
 		rc = finish(&w, e);
 	progress_end(a->progress);
 	sink_free(w.sink);
+	members_total_fini(&w.total);
 	for (size_t i = 0; i < n; i++)
 		layer_list_fini(&w.parts[i]);
 	free(w.parts);

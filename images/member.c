@@ -23,13 +23,67 @@ static uint64_t limit(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t max_members(uint64_t blob_size)
+{
+	return limit(TREE_NODES_MAX, FREE_MEMBERS + blob_size / BYTES_A_MEMBER);
+}
+
+static uint64_t max_bytes(uint64_t blob_size)
+{
+	return limit((uint64_t)4 << 30, FREE_BYTES + limit(blob_size, UINT32_MAX) * BYTES_RATIO);
+}
+
 void members_init(struct members *v, const char *name, uint64_t blob_size, struct entries *out)
 {
 	*v = (struct members){.name = name,
 		.out = out,
-		.max = limit(TREE_NODES_MAX, FREE_MEMBERS + blob_size / BYTES_A_MEMBER),
-		.max_bytes = limit((uint64_t)4 << 30,
-			FREE_BYTES + limit(blob_size, UINT32_MAX) * BYTES_RATIO)};
+		.max = max_members(blob_size),
+		.max_bytes = max_bytes(blob_size)};
+}
+
+/* ---- all layers ---- */
+
+void members_total_init(struct members_total *t, uint64_t blob_sizes)
+{
+	*t = (struct members_total){
+		.max = max_members(blob_sizes), .max_bytes = max_bytes(blob_sizes)};
+	pthread_mutex_init(&t->lock, NULL);
+}
+
+void members_total_fini(struct members_total *t)
+{
+	pthread_mutex_destroy(&t->lock);
+}
+
+static uint64_t bytes_of(const struct entry *x)
+{
+	uint64_t n = strlen(x->path) + (x->a.target ? strlen(x->a.target) : 0);
+
+	for (uint32_t i = 0; i < x->a.nxattrs; i++)
+		n += strlen(x->a.xattrs[i].name) + x->a.xattrs[i].len;
+	return n;
+}
+
+int members_total_add(struct members_total *t, const struct entries *l, struct err *e)
+{
+	uint64_t bytes = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		bytes += bytes_of(&l->v[i]);
+	pthread_mutex_lock(&t->lock);
+	t->n += l->n;
+	t->bytes += bytes;
+	if (t->n > t->max)
+		rc = err_set(e, ERR_CORRUPT,
+			"with the other layers, more members than the limit of %" PRIu64, t->max);
+	else if (t->bytes > t->max_bytes)
+		rc = err_set(e, ERR_CORRUPT,
+			"with the other layers, names and attributes longer than the limit of "
+			"%" PRIu64 " bytes",
+			t->max_bytes);
+	pthread_mutex_unlock(&t->lock);
+	return rc;
 }
 
 /* A member's name as an error can show it: no control characters, not endless. */

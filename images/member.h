@@ -3,6 +3,8 @@
 #ifndef IMAGES_MEMBER_H
 #define IMAGES_MEMBER_H
 
+#include <pthread.h>
+
 #include "images/entries.h"
 #include "images/tar-read.h"
 
@@ -22,5 +24,18 @@ void members_init(struct members *v, const char *name, uint64_t blob_size, struc
  * the caller's to fill. Errors: CORRUPT, UNSUPPORTED, both with the member's name. */
 int members_add(struct members *v, const struct tar_member *m, struct entry **entry,
 	struct err *e) must_check;
+
+/* What the lists of all layers of an image add up to: they are in memory together, and hundreds of
+ * small layers could each take what a small layer may. Thread-safe but for init and fini. */
+struct members_total {
+	pthread_mutex_t lock;
+	uint64_t n, max;
+	uint64_t bytes, max_bytes;
+};
+
+void members_total_init(struct members_total *t, uint64_t blob_sizes);
+void members_total_fini(struct members_total *t);
+/* Count one layer's list: CORRUPT when it is too much. */
+int members_total_add(struct members_total *t, const struct entries *l, struct err *e) must_check;
 
 #endif
