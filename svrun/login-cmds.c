@@ -62,7 +62,7 @@ static int check(const struct login_request *r, const char *user, const char *se
 	if (rc == 0)
 		return 0;
 	/* that one should log in is no help here; which certificate is missing would be */
-	if (e->kind == ERR_DENIED && (!e->hint[0] || str_starts(e->hint, "svrun image login"))) {
+	if (e->kind == ERR_DENIED && (!e->hint[0] || strstr(e->hint, "svrun image login"))) {
 		e->hint[0] = '\0';
 		err_hint(e, "check the user's name and password");
 	}
