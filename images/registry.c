@@ -19,7 +19,7 @@ static void endpoint_init(struct registry *r, struct endpoint *p, struct http_si
 {
 	p->site = site;
 	p->path = mem_strdup(path);
-	p->name = mem_printf("%s/%s", site->host, path);
+	p->name = mem_printf("%s%s%s", site->host, path[0] ? "/" : "", path);
 	p->base = mem_printf("http%s://%s/v2/%s", site->plain ? "" : "s", site->host, path);
 	p->scope = mem_printf("repository:%s:pull%s", path, o->push ? ",push" : "");
 	if (o->push && o->mount_from)
@@ -89,7 +89,7 @@ struct registry *registry_open(const struct registry_options *o, struct err *e)
 	http_open(&r->http, o->config);
 	r->backoff_ms = 250;
 	r->chunk = UPLOAD_CHUNK;
-	r->name = mem_printf("%s/%s", o->host, o->path);
+	r->name = mem_printf("%s%s%s", o->host, o->path[0] ? "/" : "", o->path);
 	r->locations = locations_new();
 	r->mount_from = o->mount_from ? mem_strdup(o->mount_from) : NULL;
 	if (find_endpoints(r, o, e) < 0) {
