@@ -34,12 +34,27 @@ static const struct command *find(const struct command *table, const char *name)
 	return NULL;
 }
 
+/* What other engines call it, where the spelling does not lead there. */
+static const struct {
+	const char *word, *command;
+} elsewhere[] = {
+	{"delete", "svrun image rm"},
+	{"images", "svrun image ls"},
+	{"list", "svrun image ls"},
+	{"remove", "svrun image rm"},
+	{"rmi", "svrun image rm"},
+	{"umount", "svrun image unmount"},
+};
+
 static int unknown(const struct command *table, const char *prefix, const char *name, struct err *e)
 {
 	const char *names[COMMANDS_MAX + 1] = {NULL}, *near;
 	size_t n = 0;
 
 	err_set(e, ERR_USAGE, "unknown command '%s %s'", prefix, name);
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if (str_eq(name, elsewhere[i].word))
+			return err_hint(e, "did you mean '%s'?", elsewhere[i].command);
 	for (; table->name && n < COMMANDS_MAX; table++) {
 		if (table->sub && find(table->sub, name))
 			return err_hint(e, "did you mean '%s %s'?", table->full, name);

@@ -88,6 +88,14 @@ hint: containers get no GPU yet" ] || fail "$err"
 	run_split "$SVRUN" build x
 	expect_status 2
 	expect_in "$err" "unknown command 'svrun build'" "did you mean 'svrun image build'?"
+	for word in "images|image ls" "rmi|image rm" "image list|image ls" "image umount|image unmount"; do
+		run_split "$SVRUN" ${word%|*} x
+		expect_status 2
+		expect_in "$err" "unknown command 'svrun ${word%|*}'" "did you mean 'svrun ${word#*|}'?"
+	done
+	run_split "$SVRUN" run --plain-http x
+	expect_status 2
+	expect_in "$err" "hint: svrun image pull has it"
 }
 
 @test "options that only the image shows to be wrong are errors too" {
