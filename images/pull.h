@@ -37,9 +37,10 @@ int image_pull(struct store *s, const struct config *c, const char *ref,
 	const struct pull_options *o, struct progress *p, struct pull_result *r,
 	struct err *e) must_check;
 
-/* Fetch chunks of an image again from the repository it came from, and write them over what the
- * pool has in their place, or into the pool where their block is CHUNK_NO_BLOCK: fsck's repair. The pool must not be open in this process. NOT_FOUND: the
- * image has no source. */
+/* Have chunks of an image again, from the repository it came from, or from layers that are here if
+ * it has no index of its own, and write them over what the pool has in their place, or into the
+ * pool where their block is CHUNK_NO_BLOCK: fsck's repair. The pool must not be open in this
+ * process. NOT_FOUND: the image has no source. */
 int image_refetch(struct store *s, const struct config *c, const struct digest *manifest,
 	struct chunk *const *v, size_t n, struct progress *p, struct err *e) must_check;
 

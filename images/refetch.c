@@ -195,19 +195,38 @@ static int walk_layer(
 	return rc;
 }
 
+static int walk_into_pool(struct refetch *r, size_t i, int fd, struct err *e)
+{
+	struct pool *p = pool_open(r->s->fd, true, e); /* the completer may have had it open */
+	int rc = p ? walk_layer(r, &r->im->layers[i], fd, p, e) : -1;
+
+	if (p && pool_commit(p, rc == 0 ? e : NULL) < 0)
+		rc = -1;
+	pool_close(p);
+	return rc;
+}
+
+/* Of an image that was loaded, layers are here. What they give is checked chunk by chunk. */
+static int walk_stored(struct refetch *r, size_t i, struct err *e)
+{
+	auto_fd int fd = store_blob_open(r->s, &r->im->layers[i].digest, NULL, e);
+
+	return fd < 0 ? -1 : walk_into_pool(r, i, fd, e);
+}
+
 static int refetch_layer(struct refetch *r, struct completer *x, size_t i, struct err *e)
 {
+	bool here = store_has(r->s, &r->im->layers[i].digest);
 	struct blob_writer w;
-	struct pool *p;
 	int rc;
 
+	if (here && !r->source)
+		return walk_stored(r, i, e);
+	if (here && walk_stored(r, i, NULL) == 0)
+		return 0;
 	if (completer_layer(x, i, &w, e) < 0)
 		return -1;
-	p = pool_open(r->s->fd, true, e); /* the completer may have had it open */
-	rc = p ? walk_layer(r, &r->im->layers[i], w.fd, p, e) : -1;
-	if (rc == 0)
-		rc = pool_commit(p, e);
-	pool_close(p);
+	rc = walk_into_pool(r, i, w.fd, e);
 	store_blob_abort(&w);
 	return rc;
 }
@@ -240,12 +259,13 @@ int image_refetch(struct store *s, const struct config *c, const struct digest *
 
 	if (n == 0)
 		return 0;
-	if (!source || !strchr(source, '/')) {
+	if (image_load(&im, s, manifest, e) < 0)
+		return -1;
+	if (im.has_index && !(source && strchr(source, '/'))) { /* its layers were looked at */
+		image_fini(&im);
 		err_set(e, ERR_NOT_FOUND, "nothing is known of where the image came from");
 		return err_hint(e, "pull or build it again");
 	}
-	if (image_load(&im, s, manifest, e) < 0)
-		return -1;
 	r.im = &im;
 	r.v = mem_array(n, sizeof(struct chunk *));
 	r.done = mem_array(n, sizeof(*r.done));
@@ -255,5 +275,5 @@ int image_refetch(struct store *s, const struct config *c, const struct digest *
 	free(r.v);
 	free(r.done);
 	image_fini(&im);
-	return rc < 0 ? err_ctx(e, "fetch again from %s", source) : 0;
+	return rc < 0 ? err_ctx(e, "fetch again from %s", source ? source : "its layers") : 0;
 }

@@ -321,3 +321,21 @@ await_settled() {
 	[ "$status" = 0 ] || fail "$out$err" || return 1
 	"$SVRUN" image export "$REGISTRY/some/image:1" | sha256sum | diff "$T/before" -
 }
+
+@test "fsck repairs a foreign image that was loaded from its layers" {
+	need_root
+	new_store
+	make_foreign_image "$T/image" ref --files 5 --big 5000000
+	"$SVRUN" image load -q "$T/image" --name it:1 >/dev/null
+	"$SVRUN" image export it:1 | sha256sum >"$T/before"
+	local i
+	for ((i = 0; i < 5; i++)); do
+		printf '\xa5\x5a' | dd of="$SVRUN_ROOT/pool/data" bs=1 seek=$((i * 1048576 + 70000)) conv=notrunc status=none
+	done
+	run_split "$SVRUN" image fsck --repair --progress none
+	[ "$status" = 0 ] || fail "$out$err" || return 1
+	expect_in "$out" "faults, "
+	run_split "$SVRUN" image fsck --progress none
+	[ "$status" = 0 ] || fail "$out$err" || return 1
+	"$SVRUN" image export it:1 | sha256sum | diff "$T/before" -
+}
