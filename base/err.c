@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 static void set(struct err *e, enum err_kind kind, int sys, const char *file, int line)
 {
 	e->kind = kind;
@@ -114,14 +116,8 @@ const char *err_kind_name(enum err_kind kind)
 /* Names of files and members are in it: what a terminal would obey is shown as '?'. */
 static const char *printable(const char *text, char *out, size_t size)
 {
-	size_t n = 0;
-
-	for (; text[n] && n + 1 < size; n++) {
-		unsigned char c = (unsigned char)text[n];
-
-		out[n] = (char)((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c);
-	}
-	out[n] = '\0';
+	snprintf(out, size, "%s", text);
+	str_plain(out, "\n\t");
 	return out;
 }
 

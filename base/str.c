@@ -198,3 +198,17 @@ bool str_utf8(const char *s, size_t n)
 	}
 	return true;
 }
+
+void str_plain(char *s, const char *keep)
+{
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
+
+		if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
+			*s++ = '?';
+			*s = '?';
+		} else if ((c < ' ' || c == 0x7f) && !strchr(keep, c)) {
+			*s = '?';
+		}
+	}
+}

@@ -39,6 +39,10 @@ bool str_glob(const char *pattern, const char *s);
  * for "did you mean". names ends with NULL. */
 const char *str_nearest(const char *s, const char *const *names);
 
+/* Replace what a terminal would obey by '?': control characters but those in keep, C1 ones in UTF-8
+ * (U+009B begins a sequence as ESC [ does) among them. */
+void str_plain(char *s, const char *keep);
+
 /* Valid UTF-8 without NUL; control characters are the caller's business. */
 bool str_utf8(const char *s, size_t n);
 

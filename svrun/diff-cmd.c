@@ -14,6 +14,7 @@
 #include "images/tree-diff.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"
+#include "svrun/output.h"
 
 struct side {
 	struct image im;
@@ -98,8 +99,9 @@ static void record_file(
 /* Control characters could drive the terminal. */
 static void print_text(const char *s)
 {
-	for (; *s; s++)
-		putchar((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
+	auto_free char *plain = output_plain(s);
+
+	fputs(plain, stdout);
 }
 
 static void print_change(const struct node *a, const struct node *b, unsigned what)

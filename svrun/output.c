@@ -30,9 +30,7 @@ char *output_plain(const char *text)
 {
 	char *copy = mem_strdup(text ? text : "");
 
-	for (char *c = copy; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	str_plain(copy, "");
 	return copy;
 }
 
