@@ -1,5 +1,6 @@
 #include "images/pull.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,21 @@ struct small_blobs {
 	size_t n;
 };
 
+/* A blob that is here came with another image, whose manifest may have told its size better. */
+static int check_size(struct store *s, const struct descriptor *d, struct err *e)
+{
+	char text[DIGEST_TEXT + 1];
+	uint64_t size;
+	auto_fd int fd = store_blob_open(s, &d->digest, &size, e);
+
+	if (fd < 0)
+		return -1;
+	if (size != d->size)
+		return err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %" PRIu64,
+			digest_text(&d->digest, text), d->size, size);
+	return 0;
+}
+
 static int fetch_small(void *ctx, size_t i, struct err *e)
 {
 	struct small_blobs *b = ctx;
@@ -75,7 +91,7 @@ static int fetch_small(void *ctx, size_t i, struct err *e)
 	struct digest digest;
 
 	if (store_has(b->p->s, &d->digest))
-		return 0;
+		return check_size(b->p->s, d, e);
 	if (registry_blob(b->p->registry, &d->digest, d->size, &data, e) < 0)
 		return -1;
 	return store_blob_put(b->p->s, data.data, data.len, &digest, e);

@@ -520,6 +520,23 @@ largest_layer() { # NAME REF
 	[ "$status" != 0 ] && [ "$status" != 124 ] || fail "endless: $status $err"
 }
 
+@test "a manifest that lies about the size of an index that is here is refused" {
+	need_root
+	registry_plain
+	push_own_image
+	empty_store
+	pull "$REGISTRY/own/app:1"
+	expect_status 0
+	local type=application/vnd.oci.image.manifest.v1+json
+	curl -sf -H "Accept: $type" "http://$REGISTRY/v2/own/app/manifests/1" | jq -c '.layers[-1].size += 1' >"$T/lie"
+	curl -sf -X PUT -H "Content-Type: $type" --data-binary "@$T/lie" "http://$REGISTRY/v2/own/app/manifests/lie"
+	pull "$REGISTRY/own/app:lie"
+	[ "$status" != 0 ]
+	expect_in "$err" "expected" "bytes, found"
+	run_split "$SVRUN" image ls
+	[[ $out != *lie* ]]
+}
+
 @test "progress as JSON lines, and as plain ones" {
 	need_root
 	registry_plain
