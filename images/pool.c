@@ -152,20 +152,21 @@ static int open_to_write(struct pool *p, int rootfd, bool alone, struct err *e)
 	return 0;
 }
 
+static int put_right(int rootfd, struct err *e)
+{
+	struct pool *p = pool_open(rootfd, true, e);
+
+	pool_close(p);
+	return p ? 0 : -1;
+}
+
 /* Who only reads must not see what a crash left: the records are put right first. */
 static int open_to_read(struct pool *p, int rootfd, struct err *e)
 {
 	int doubtful = pool_doubtful(rootfd, e);
 
-	if (doubtful < 0)
+	if (doubtful < 0 || (doubtful && put_right(rootfd, e) < 0))
 		return -1;
-	if (doubtful) {
-		struct pool *w = pool_open(rootfd, true, e);
-
-		if (!w)
-			return -1;
-		pool_close(w);
-	}
 	return open_folder(p, rootfd, e) < 0 || open_data(p, e) < 0 ? -1 : open_db(p, false, e);
 }
 
@@ -198,13 +199,25 @@ struct pool *pool_open_alone(int rootfd, struct err *e)
 int pool_hold(int rootfd, struct err *e)
 {
 	auto_fd int users = -1;
+	int doubtful;
 
 	if (sys_mkdirat(rootfd, "pool", 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "create pool");
 	users = sys_openat(rootfd, "pool/users", O_RDWR | O_CREAT, 0600);
-	if (users < 0 || sys_flock(users, LOCK_SH) < 0)
-		return err_sys(e, "lock pool/users");
-	return steal_fd(&users);
+	if (users < 0)
+		return err_sys(e, "open pool/users");
+	for (;;) {
+		if (sys_flock(users, LOCK_SH) < 0)
+			return err_sys(e, "lock pool/users");
+		doubtful = pool_doubtful(rootfd, e);
+		if (doubtful <= 0)
+			return doubtful < 0 ? -1 : steal_fd(&users);
+		/* who opens the pool while it is held would wait for itself to recover it */
+		if (sys_flock(users, LOCK_UN) < 0)
+			return err_sys(e, "unlock pool/users");
+		if (put_right(rootfd, e) < 0)
+			return -1;
+	}
 }
 
 void pool_close(struct pool *p)

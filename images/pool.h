@@ -31,7 +31,7 @@ struct pool *pool_open(int rootfd, bool write, struct err *e) must_check;
  * collection. */
 struct pool *pool_open_alone(int rootfd, struct err *e) must_check;
 /* Keep garbage collection away until the returned fd is closed: for who writes blobs that no
- * name leads to yet, and does not have the pool open. */
+ * name leads to yet, and does not have the pool open. What a crash left is put right before. */
 int pool_hold(int rootfd, struct err *e) must_check;
 void pool_close(struct pool *p); /* what was not committed is given back */
 

@@ -256,6 +256,21 @@ await_settled() {
 	cmp <("$SVRUN" run --rm "$REGISTRY/own/own:1" cat /big) "$T/own/big"
 }
 
+@test "after a crash, who holds the pool before it opens it does not wait for itself" {
+	need_root
+	new_store
+	build_big one 1
+	local verb
+	for verb in fsck "convert one two" "save one -o $T/one.tar"; do
+		touch "$SVRUN_ROOT/pool/unsynced"
+		crash
+		# shellcheck disable=SC2086 # words
+		run_split timeout 60 "$SVRUN" image $verb --progress none
+		expect_status 0
+		[ ! -e "$SVRUN_ROOT/pool/unsynced" ] || "$SVRUN" image fsck --progress none >/dev/null
+	done
+}
+
 @test "gc that is killed anywhere harms nothing" {
 	need_root
 	new_store
