@@ -6,6 +6,8 @@
  * handed out: they are fetched again later. So no consumer waits for another. */
 #include "images/download-own.h"
 
+enum { SPARE_LIMIT = 8 * PIECE_MAX }; /* with less in all there is nothing to spare */
+
 /* ---- shares ---- */
 
 size_t memory_share(const struct download *d)
@@ -34,9 +36,12 @@ bool memory_may_take(const struct stream *s, size_t n)
 {
 	const struct buffers *b = &s->d->buffers;
 	size_t left = b->limit - b->used, part = memory_share(s->d);
+	/* for the first piece of a stream that is yet to be opened, which would have to take it
+	 * back */
+	size_t spare = s->ordered && s->used > 0 && b->limit >= SPARE_LIMIT ? PIECE_MAX : 0;
 
 	n = buffers_round(n);
-	if (n > left)
+	if (n + spare > left)
 		return false;
 	return s->used == 0 || s->used + n <= part || reserved(s, part) + n <= left;
 }
