@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HTTPD_FILES = 256, HTTPD_CONNECTIONS = 256 };
+enum { HTTPD_FILES = 256, HTTPD_CONNECTIONS = 4096 };
 
 struct httpd_file {
 	char path[64]; /* "/a" */

@@ -658,7 +658,8 @@ TEST(an_endpoint_that_is_passed_over_when_aiming_is_not_tried_for_ever)
 	start(&f);
 	arrives(&f, v, cut(&f, v, 20, 0, 0, 100000, 0), false); /* the second lacks it */
 	arrives(&f, v, cut(&f, v, 20, 1, 0, 100000, 0), true);
-	assert_true(whole->requests <= 5);
+	assert_true(
+		whole->requests <= 8); /* those under way before the first answer, and the one */
 	teardown(&f);
 	setup(&f);
 	f.r.endpoints = 2;
