@@ -40,13 +40,10 @@ static struct job *detach(struct lane *l)
 
 static void describe(const struct lane *l, struct err *e)
 {
-	char text[DIGEST_TEXT + 1], range[RANGE_TEXT];
+	char range[RANGE_TEXT];
 
-	digest_text(l->blob->digest, text);
-	if (l->whole)
-		err_ctx(e, "blob %s", text);
-	else
-		err_ctx(e, "blob %s, bytes %s", text, range_ask(l->first, l->end - 1, range));
+	if (!l->whole) /* which blob of whom is said already */
+		err_ctx(e, "bytes %s", range_ask(l->first, l->end - 1, range));
 }
 
 /* How a try ended. e: unless v is OK. */
@@ -129,10 +126,11 @@ static unsigned count_tries(struct lane *l)
 static void conclude_broken(struct lane *l, unsigned tries)
 {
 	bool more = tries < BROKEN_TRIES && !l->hopeless;
+	char text[DIGEST_TEXT + 1];
 
 	if (l->job && l->job->lanes == 1)
 		l->job->have = (uint32_t)(l->from - l->job->piece->offset);
-	err_ctx(&l->e, "%s", registry_name(l->d->r));
+	err_ctx(&l->e, "%s: blob %s", registry_name(l->d->r), digest_text(l->blob->digest, text));
 	conclude(
 		l, more ? REGISTRY_AGAIN : REGISTRY_NEXT, (unsigned)BROKEN_WAIT_MS << tries, &l->e);
 }

@@ -252,6 +252,21 @@ static const struct {
 		"when it has no TLS: --plain-http, or \"plain-http\" in the site's configuration"},
 };
 
+const char *exchange_text_hint(const char *text)
+{
+	/* OpenSSL's words for the alerts with which servers refuse clients without one */
+	static const char *const words[] = {
+		"certificate required", "bad certificate", "handshake failure"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(text, words[i]))
+			return "it may ask for a client certificate: \"cert\" and \"key\" in the "
+			       "site's "
+			       "configuration, or client.cert and client.key in "
+			       "/etc/svrun/certs.d/HOST[:PORT]";
+	return NULL;
+}
+
 bool exchange_code_passes(CURLcode code, enum err_kind *kind, const char **hint)
 {
 	*kind = ERR_NETWORK;

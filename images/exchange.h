@@ -71,6 +71,8 @@ char *exchange_words(const struct exchange *x, char out[EXCHANGE_WORDS]);
 bool exchange_status_passes(long status);
 /* May another try go better? *kind and *hint (NULL: none) for an error. */
 bool exchange_code_passes(CURLcode code, enum err_kind *kind, const char **hint);
+/* What libcurl's codes do not tell apart, its words may: a hint, or NULL. */
+const char *exchange_text_hint(const char *text);
 /* The host was not reached at all, or did not answer as what it should be. */
 bool exchange_code_unreachable(CURLcode code);
 /* How long to wait after the nth try (1, 2, ...): base_ms, and twice as long every time, give or

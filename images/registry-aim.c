@@ -176,6 +176,7 @@ static int aim_at(struct registry *r, unsigned endpoint, const struct digest *bl
 		return err_ctx(e, "%s: blob %s", p->name, text);
 	a->generation = location ? generation : let_in;
 	set_transfer(h, location ? location : own, &site, value, a);
+	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, a->text);
 	return 0;
 }
 
@@ -343,7 +344,9 @@ static enum registry_verdict judge_code(const struct end *t)
 	     unreachable = exchange_code_unreachable(t->code);
 
 	err_set(t->e, kind, "%s: blob %s: %s", t->p->name, blob_text(t, text),
-		curl_easy_strerror(t->code));
+		t->a->text[0] ? t->a->text : curl_easy_strerror(t->code));
+	if (!hint)
+		hint = exchange_text_hint(t->a->text);
 	if (hint)
 		err_hint(t->e, "%s", hint);
 	if (t->a->redirected && (unreachable || t->tries >= STALE_TRIES)) {

@@ -59,6 +59,8 @@ static int code_failed(
 		return err_set(e, ERR_CORRUPT, "%s: %s: the answer is longer than %zu bytes",
 			p->name, what, x->max);
 	exchange_code_passes(x->code, &kind, &hint);
+	if (exchange_text_hint(text))
+		hint = exchange_text_hint(text);
 	err_set(e, kind, "%s: %s: %s", p->name, what, text);
 	return hint ? err_hint(e, "%s", hint) : -1;
 }

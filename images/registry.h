@@ -82,6 +82,7 @@ struct registry_aim {
 	bool redirected;            /* to a location that an earlier answer led to */
 	unsigned generation;        /* of the token or location that was used */
 	struct curl_slist *headers; /* owned; registry_aim_fini() */
+	char text[CURL_ERROR_SIZE]; /* libcurl writes to it as long as the transfer lasts */
 };
 
 size_t registry_endpoints(const struct registry *r);

@@ -588,11 +588,10 @@ TEST(what_stays_wrong_is_an_error_that_names_blob_and_range)
 		const char *words;
 	} cases[] = {
 		{{.wrong_range = true}, ERR_NETWORK,
-			"blob "
-			"sha256:0000000000000000000000000000000000000000000000000000000000000000, "
-			"bytes 7-100006: registry.example/app: asked for bytes 7-100006, answered "
-			"with "
-			"Content-Range bytes 8-100007/6291456"},
+			"bytes 7-100006: registry.example/app: blob "
+			"sha256:0000000000000000000000000000000000000000000000000000000000000000: "
+			"asked for bytes 7-100006, answered with Content-Range bytes "
+			"8-100007/6291456"},
 		{{.total = BLOB - 1}, ERR_CORRUPT, "its descriptor says 6291456"},
 		{{.ignore_range = true, .claim = BLOB + 1}, ERR_CORRUPT, "has 6291457 bytes"},
 		{{.claim = 5}, ERR_NETWORK, "Content-Length 5 does not fit Content-Range"},
