@@ -45,6 +45,9 @@ bool image_is_indexed(const struct image *im, struct store *s);
  * NOT_FOUND lists what there is. Source: image-spec image-index.md. */
 int image_choose(
 	const json_t *index, const char *platform, struct descriptor *d, struct err *e) must_check;
+/* Is an image's config for the platform? NOT_FOUND says what it is for. One that does not say is
+ * for any. */
+int image_check_platform(const json_t *config, const char *platform, struct err *e) must_check;
 /* Is a media type that of an index or manifest list? */
 bool image_type_is_index(const char *media_type);
 bool image_type_is_manifest(const char *media_type);

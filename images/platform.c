@@ -113,3 +113,22 @@ int image_choose(const json_t *index, const char *platform, struct descriptor *d
 	}
 	return not_there(list, &p, e);
 }
+
+int image_check_platform(const json_t *config, const char *platform, struct err *e)
+{
+	const char *os = json_string_value(json_object_get(config, "os"));
+	const char *arch = json_string_value(json_object_get(config, "architecture"));
+	const char *variant = json_string_value(json_object_get(config, "variant"));
+	struct platform p;
+
+	host_platform(&p);
+	if (platform && parse_platform(&p, platform, e) < 0)
+		return -1;
+	if (!os || !arch || !*os || !*arch)
+		return 0;
+	if (str_eq(os, p.os) && str_eq(arch, p.arch) &&
+		(!p.variant[0] || !variant || str_eq(variant, p.variant)))
+		return 0;
+	return err_set(e, ERR_NOT_FOUND, "the image is for %.40s/%.40s, not for %s/%s%s%s", os,
+		arch, p.os, p.arch, p.variant[0] ? "/" : "", p.variant);
+}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
@@ -174,6 +175,36 @@ static int open_tools(struct pull *p, struct err *e)
 	return p->pool && p->download ? 0 : -1;
 }
 
+/* An index was chosen from; an image alone may be for another machine. That is an error only when a
+ * platform was asked for: looking inside, and pushing it on, work everywhere. */
+static int check_platform(struct pull *p, const struct image *im, struct err *e)
+{
+	struct err fault = {0};
+
+	if (p->o->all_platforms || image_check_platform(im->config, p->o->platform, &fault) == 0)
+		return 0;
+	if (!p->o->platform) {
+		warn("%s: %s", registry_name(p->registry), fault.text);
+		return 0;
+	}
+	if (e)
+		*e = fault;
+	return -1;
+}
+
+/* The image is here already. */
+static int check_present(struct pull *p, const struct digest *manifest, struct err *e)
+{
+	struct image im;
+	int rc;
+
+	if (image_load(&im, p->s, manifest, e) < 0)
+		return -1;
+	rc = check_platform(p, &im, e);
+	image_fini(&im);
+	return rc;
+}
+
 static int fetch_layers(struct pull *p, const struct digest *manifest, struct err *e)
 {
 	struct image im;
@@ -182,6 +213,10 @@ static int fetch_layers(struct pull *p, const struct digest *manifest, struct er
 
 	if (image_load(&im, p->s, manifest, e) < 0)
 		return -1;
+	if (check_platform(p, &im, e) < 0) {
+		image_fini(&im);
+		return -1;
+	}
 	if (im.has_index && !p->o->strict) {
 		rc = pull_own(&im, p->s, p->pool, p->download, p->progress, &fetched, e);
 	} else {
@@ -212,7 +247,7 @@ static int pull_manifest(struct pull *p, const struct document *m, struct err *e
 	turn = store_work_lock(p->s, &m->digest, e);
 	rc = turn < 0 ? -1 : is_here(p, &m->digest, e);
 	if (rc != 0)
-		return rc < 0 ? -1 : 0;
+		return rc < 0 ? -1 : check_present(p, &m->digest, e);
 	if (open_tools(p, e) < 0 || document_keep(p, m, e) < 0 || fetch_documents(p, m, e) < 0)
 		return -1;
 	return fetch_layers(p, &m->digest, e);
@@ -270,12 +305,8 @@ static int pull_target(struct pull *p, struct document *top, struct err *e)
 
 	if (document_get(p, top, reference_target(&p->ref, target), e) < 0)
 		return -1;
-	if (!image_type_is_index(top->type)) {
-		if (p->o->platform)
-			progress_note(p->progress, "%s is for one platform only",
-				registry_name(p->registry));
+	if (!image_type_is_index(top->type))
 		return pull_manifest(p, top, e);
-	}
 	if (p->o->all_platforms)
 		return pull_all(p, top, e);
 	if (image_choose(top->json, p->o->platform, &d, e) < 0)

@@ -250,6 +250,9 @@ push_index() {
 	pull --platform linux/riscv64 "$REGISTRY/own/app:multi"
 	[ "$status" != 0 ]
 	expect_in "$err" "no image for the platform linux/riscv64" "linux/arm64/v8, linux/amd64"
+	pull --platform linux/arm64 "$REGISTRY/own/app:1"
+	[ "$status" != 0 ]
+	expect_in "$err" "the image is for linux/amd64, not for linux/arm64"
 	empty_store
 	pull --all-platforms "$REGISTRY/own/app:multi"
 	expect_status 0

@@ -84,6 +84,32 @@ TEST(an_index_that_is_also_a_manifest_is_refused)
 	assert_int_equal(choose("{\"manifests\":{}}", NULL, &d, NULL), -1);
 }
 
+TEST(an_image_alone_is_for_a_platform_or_for_any)
+{
+	static const struct {
+		const char *config, *platform;
+		int rc;
+	} cases[] = {
+		{"{\"os\":\"linux\",\"architecture\":\"arm64\"}", "linux/arm64", 0},
+		{"{\"os\":\"linux\",\"architecture\":\"arm64\"}", "linux/arm64/v8", 0},
+		{"{\"os\":\"linux\",\"architecture\":\"arm64\"}", "linux/amd64", -1},
+		{"{\"os\":\"windows\",\"architecture\":\"amd64\"}", "linux/amd64", -1},
+		{"{\"os\":\"linux\",\"architecture\":\"arm\",\"variant\":\"v7\"}", "linux/arm/v6",
+			-1},
+		{"{\"os\":\"linux\"}", "linux/amd64", 0},
+		{"{}", NULL, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err e = {0};
+		auto_json json_t *j = json_parse(cases[i].config, strlen(cases[i].config), NULL);
+
+		if (image_check_platform(j, cases[i].platform, &e) != cases[i].rc)
+			fail_msg("case %zu: %s", i, e.text);
+		assert_int_equal(e.kind, cases[i].rc ? ERR_NOT_FOUND : ERR_NONE);
+	}
+}
+
 TEST(an_entry_without_a_platform_is_for_any)
 {
 	struct descriptor d;
@@ -98,4 +124,5 @@ RUN_TESTS(cmocka_unit_test(the_first_image_that_fits_is_chosen),
 	cmocka_unit_test(what_is_not_there_is_said_with_what_is),
 	cmocka_unit_test(malformed_platforms_are_refused),
 	cmocka_unit_test(an_index_that_is_also_a_manifest_is_refused),
+	cmocka_unit_test(an_image_alone_is_for_a_platform_or_for_any),
 	cmocka_unit_test(an_entry_without_a_platform_is_for_any))
