@@ -23,6 +23,7 @@ struct pull {
 	const struct pull_options *o;
 	struct progress *progress;
 	struct pull_result *result;
+	bool chosen; /* from an index, which says what it is for */
 	struct reference ref;
 	struct registry *registry;
 	struct download *download; /* made when there is something to fetch */
@@ -181,7 +182,7 @@ static int check_platform(struct pull *p, const struct image *im, struct err *e)
 {
 	struct err fault = {0};
 
-	if (p->o->all_platforms || image_check_platform(im->config, p->o->platform, &fault) == 0)
+	if (p->chosen || image_check_platform(im->config, p->o->platform, &fault) == 0)
 		return 0;
 	if (!p->o->platform) {
 		warn("%s: %s", registry_name(p->registry), fault.text);
@@ -260,6 +261,7 @@ static int pull_platform(
 {
 	char text[DIGEST_TEXT + 1];
 
+	p->chosen = true;
 	if (document_get(p, m, digest_text(&d->digest, text), e) < 0)
 		return -1;
 	return pull_manifest(p, m, e);
