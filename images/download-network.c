@@ -9,6 +9,8 @@ enum {
 	POLL_MS = 1000,        /* the longest sleep */
 	NAP_US = 1000,         /* lets data gather on a link that is slower than we are */
 	NAP_BELOW = 256 << 10, /*   when a turn moved less than this */
+	OPEN_FIRST = 4,        /* transfers at once, to begin with ... */
+	OPEN_EVERY_MS = 100,   /* ... and one more so often, as long as somebody waits for data */
 	HEDGE_POLL_MS = 200,   /* between looks for stragglers */
 	HEDGE_STILL_MS = 2000, /* without a byte: asked for again */
 	HEDGE_YOUNG_MS = 500,  /* too early to tell */
@@ -169,21 +171,48 @@ static void resume(struct download *d)
 	}
 }
 
+/* Does a consumer wait for data that have not come? */
+static bool starving(const struct download *d)
+{
+	const struct stream *s;
+
+	TAILQ_FOREACH (s, &d->streams, entry)
+		if (s->waiters > 0 && s->handed < s->n && TAILQ_EMPTY(&s->arrived))
+			return true;
+	return false;
+}
+
+/* How many transfers may run at once. A far link needs many to be full; near one, where consumers
+ * are the slower ones, more of them only cost the server: each opens the blob, and reads ahead for
+ * itself. */
+static unsigned open_limit(struct download *d, double now)
+{
+	if (d->open < OPEN_FIRST)
+		d->open = OPEN_FIRST;
+	if (d->open < d->limits.connections && now - d->opened >= OPEN_EVERY_MS && starving(d)) {
+		d->open++;
+		d->opened = now;
+	}
+	return d->open < d->limits.connections ? d->open : d->limits.connections;
+}
+
 /* Start what can be started. Returns how long the network may be waited for. */
 static int schedule(struct download *d)
 {
 	double now = sys_now_ms();
-	unsigned n, delayed;
+	unsigned n, delayed, open;
 	struct lane *idle;
 	bool relieved;
 	int wait;
 
 	pthread_mutex_lock(&d->lock);
 	d->hungry = false;
+	open = open_limit(d, now);
 	delayed = queue_delayed(d, now, POLL_MS, &wait);
 	pthread_mutex_unlock(&d->lock);
 	resume(d);
-	while ((idle = idle_lane(d, &n)) && n > delayed && start_one(d, idle, now))
+	while ((idle = idle_lane(d, &n)) && n > delayed && d->limits.connections - n < open &&
+		start_one(d, idle, now))
 		;
 	idle = idle_lane(d, &n);
 	pthread_mutex_lock(&d->lock);

@@ -156,6 +156,8 @@ struct download {
 	double times[DOWNLOAD_TIMES]; /* ms that pieces took, the last ones */
 	size_t ntimes;
 	uint64_t hedged; /* bytes asked for twice */
+	unsigned open;   /* transfers that may run at once, by now; since when */
+	double opened;
 	double next_hedge;
 };
 
