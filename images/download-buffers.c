@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-enum { UNIT = 64 << 10 };
+enum { UNIT = 64 << 10, HUGE_PAGE = 2 << 20 };
 
 /* mmap and not malloc: what is given back really goes back, and nothing is lost to fragments. */
 static void unmap(struct buffer *f)
@@ -68,6 +68,10 @@ struct buffer buffers_take(struct buffers *b, size_t n)
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return (struct buffer){0};
+	/* two page faults instead of a thousand; where the kernel has none to give, nothing is lost
+	 */
+	if (size >= HUGE_PAGE)
+		(void)madvise(p, size, MADV_HUGEPAGE);
 	b->used += size;
 	return (struct buffer){.data = p, .size = size};
 }

@@ -14,7 +14,8 @@ struct pool {
 	int dir, fd, users; /* users: a flock on ROOT/pool/users, with write */
 	bool write;
 	struct pool_db db;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t writing; /* of the data file: see write_vector() */
+	pthread_mutex_t lock;    /* of all below */
 	pthread_cond_t settled;
 	struct pending pending;
 	struct pool_space space;

@@ -223,18 +223,25 @@ static int place(struct batch *b, struct err *e)
 	return rc;
 }
 
+/* One thread at a time, which is how the kernel writes to a file anyway: but there, who waits
+ * spins, and takes a core from who could decode. */
 static int write_vector(struct pool *p, struct iovec *v, int n, uint64_t block, struct err *e)
 {
 	uint64_t bytes = 0;
+	int rc;
 
 	if (n == 0)
 		return 0;
 	for (int i = 0; i < n; i++)
 		bytes += v[i].iov_len;
-	if (sys_pwritev_all(p->fd, v, n, (off_t)(block * POOL_BLOCK)) == 0)
-		return 0;
-	err_sys(e, "write %s/data", p->db.dir);
-	return sys_hint_space(e, p->fd, bytes);
+	pthread_mutex_lock(&p->writing);
+	rc = sys_pwritev_all(p->fd, v, n, (off_t)(block * POOL_BLOCK));
+	if (rc < 0) { /* errno stays what it is */
+		err_sys(e, "write %s/data", p->db.dir);
+		sys_hint_space(e, p->fd, bytes);
+	}
+	pthread_mutex_unlock(&p->writing);
+	return rc;
 }
 
 static int write_fresh(struct batch *b, struct err *e)

@@ -175,6 +175,7 @@ static struct pool *open_any(int rootfd, bool write, bool alone, struct err *e)
 	struct pool *p = mem_alloc(sizeof(*p));
 
 	*p = (struct pool){.dir = -1, .fd = -1, .users = -1, .write = write};
+	pthread_mutex_init(&p->writing, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->settled, NULL);
 	pending_init(&p->pending);
@@ -234,6 +235,7 @@ void pool_close(struct pool *p)
 	pending_fini(&p->pending);
 	pthread_cond_destroy(&p->settled);
 	pthread_mutex_destroy(&p->lock);
+	pthread_mutex_destroy(&p->writing);
 	sys_close_ref(&p->fd);
 	sys_close_ref(&p->users);
 	sys_close_ref(&p->dir);
