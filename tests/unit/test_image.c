@@ -595,6 +595,8 @@ TEST(a_deleted_image_takes_only_what_no_other_one_uses)
 	assert_true(digest_eq(&a.layers[1].digest, &b.layers[1].digest));
 	need(store_name_set(&f->s, "other", &b.manifest, b.size, NULL, &f->e));
 	load(f, &im, &a.manifest);
+	pool_close(f->p); /* who has it open may count on blobs: then nothing is deleted */
+	f->p = NULL;
 
 	claim = image_claim(&f->s, &a.manifest, &f->e);
 	assert_true(claim >= 0);
@@ -609,8 +611,6 @@ TEST(a_deleted_image_takes_only_what_no_other_one_uses)
 	assert_false(exists(f, blob_path(&im.index.layer, path)));
 	assert_false(exists(f, path_of("erofs", &a.manifest, ".img", img)));
 	image_fini(&im);
-	pool_close(f->p);
-	f->p = NULL;
 	verify_well(f, &b, 0);
 	fixture_fini(f);
 }
