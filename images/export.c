@@ -4,17 +4,6 @@
 #include "images/pool.h"
 #include "images/tar.h"
 
-struct tree *image_tree(struct image *im, struct store *s, struct err *e)
-{
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-	auto_free struct layer *layers = NULL;
-	size_t n;
-
-	if (image_index(im, s, &b, e) < 0)
-		return NULL;
-	return index_decode(b.data, b.len, &layers, &n, e);
-}
-
 /* The file's chunk, out of the pool, as it should be. */
 static int read_chunk(struct pool *p, struct chunk *c, void *data, struct err *e)
 {
@@ -77,7 +66,7 @@ static int write_tree(
 int image_export(
 	struct image *im, struct store *s, struct outlet *o, struct progress *pr, struct err *e)
 {
-	struct tree *t = image_tree(im, s, e);
+	struct tree *t = image_tree(im, s, NULL, NULL, e);
 	struct pool *p = t ? pool_open(s->fd, false, e) : NULL;
 	uint64_t total = 0;
 	int rc = -1;

@@ -9,10 +9,6 @@
 
 struct progress;
 
-/* The image's tree, from its index; the pool's blocks are not looked up. Errors: those of
- * image_index() and index_decode(). */
-struct tree *image_tree(struct image *im, struct store *s, struct err *e) must_check;
-
 /* All data of a file's node (a.size bytes) into out, checked. */
 int export_read(struct pool *p, const struct node *n, void *out, struct err *e) must_check;
 

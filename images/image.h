@@ -33,6 +33,10 @@ struct image {
  * made here when it was pulled or loaded (ROOT/indexes/HEX, by manifest digest). NOT_FOUND when
  * there is neither. */
 int image_index(struct image *im, struct store *s, struct buf *b, struct err *e) must_check;
+/* What that document says: the merged tree (sorted, no chunk has a block), and the layers (unless
+ * NULL), to free(). They are the manifest's layers, or it is CORRUPT. */
+struct tree *image_tree(struct image *im, struct store *s, struct layer **layers, size_t *n,
+	struct err *e) must_check;
 /* Keep an index that was made here. */
 int image_index_put(struct store *s, const struct digest *manifest, const void *p, size_t n,
 	struct err *e) must_check;

@@ -198,17 +198,12 @@ static int find_blocks(struct tree *t, struct pool *p, struct err *e)
 /* The image's tree, from its index, with the pool's blocks. */
 static struct tree *load_tree(struct store *s, struct image *im, struct err *e)
 {
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-	auto_free struct layer *layers = NULL;
-	struct tree *t = NULL;
-	struct pool *p;
-	size_t n;
+	struct pool *p = pool_open(s->fd, false, e);
+	struct tree *t;
 
-	p = pool_open(s->fd, false, e);
 	if (!p)
 		return NULL;
-	if (image_index(im, s, &b, e) == 0)
-		t = index_decode(b.data, b.len, &layers, &n, e);
+	t = image_tree(im, s, NULL, NULL, e);
 	if (t && find_blocks(t, p, e) < 0) {
 		tree_free(t);
 		t = NULL;

@@ -20,24 +20,6 @@ struct own {
 	struct progress_line **lines; /* by layer; NULL where nothing is fetched */
 };
 
-/* All of the manifest's layers but the last, which has the index itself. */
-static int check_layers(const struct own *o, struct err *e)
-{
-	if (o->nlayers + 1 != o->im->nlayers)
-		return err_set(e, ERR_CORRUPT, "%zu layers in the index, %zu in the manifest",
-			o->nlayers + 1, o->im->nlayers);
-	for (size_t i = 0; i < o->nlayers; i++) {
-		const struct layer *a = &o->layers[i];
-		const struct image_layer *b = &o->im->layers[i];
-
-		if (!digest_eq(&a->digest, &b->digest) || a->size != b->size ||
-			a->codec != b->codec)
-			return err_set(e, ERR_CORRUPT,
-				"layer %zu is another one in the index than in the manifest", i);
-	}
-	return 0;
-}
-
 static void own_fini(struct own *o)
 {
 	tree_free(o->tree);
@@ -47,17 +29,12 @@ static void own_fini(struct own *o)
 
 static int own_load(struct own *o, struct image *im, struct store *s, struct err *e)
 {
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-
 	*o = (struct own){.im = im};
-	if (image_index(im, s, &b, e) == 0)
-		o->tree = index_decode(b.data, b.len, &o->layers, &o->nlayers, e);
-	if (o->tree && check_layers(o, e) == 0) {
-		o->lines = mem_array(o->nlayers + 1, sizeof(struct progress_line *));
-		return 0;
-	}
-	own_fini(o);
-	return err_ctx(e, "image index");
+	o->tree = image_tree(im, s, &o->layers, &o->nlayers, e);
+	if (!o->tree)
+		return -1;
+	o->lines = mem_array(o->nlayers + 1, sizeof(struct progress_line *));
+	return 0;
 }
 
 /* What the layer was made of: "svrun layer apt-torch" in the history. */

@@ -167,18 +167,14 @@ int reach_images(struct store *s, const struct digest *manifest,
 int reach_tree_chunks(
 	struct store *s, struct image *im, reach_chunk_fn *fn, void *ctx, struct err *e)
 {
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-	auto_free struct layer *layers = NULL;
-	struct tree *t = NULL;
-	size_t n;
+	struct tree *t;
 	int rc = 0;
 
 	if (!image_is_indexed(im, s))
 		return 0;
-	if (image_index(im, s, &b, e) == 0)
-		t = index_decode(b.data, b.len, &layers, &n, e);
+	t = image_tree(im, s, NULL, NULL, e);
 	if (!t)
-		return err_ctx(e, "image index");
+		return -1;
 	for (struct node *x = tree_root(t); x && rc == 0; x = tree_next(x))
 		for (uint32_t i = 0; x->a.type == NODE_FILE && i < x->a.nchunks && rc == 0; i++)
 			rc = fn(ctx, x, &x->a.chunks[i], e);

@@ -33,13 +33,9 @@ struct rebuild {
 
 static int open_index(struct rebuild *r, struct err *e)
 {
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-
 	if (!r->im->has_index)
 		return err_set(e, ERR_UNSUPPORTED, "the image has no index of its own");
-	if (image_index(r->im, r->s, &b, e) < 0)
-		return -1;
-	r->tree = index_decode(b.data, b.len, &r->layers, &r->nlayers, e);
+	r->tree = image_tree(r->im, r->s, &r->layers, &r->nlayers, e);
 	if (!r->tree)
 		return -1;
 	for (struct node *n = tree_root(r->tree); n; n = tree_next(n))

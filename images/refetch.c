@@ -107,15 +107,12 @@ static int refetch_own(struct refetch *r, struct err *e)
 	const char *slash = strchr(r->source, '/');
 	auto_free char *host = mem_printf("%.*s", (int)(slash - r->source), r->source);
 	struct registry_options o = {.config = r->config, .host = host, .path = slash + 1};
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
 	auto_free struct layer *layers = NULL;
 	struct registry *registry = NULL;
-	struct tree *t = NULL;
 	size_t n;
+	struct tree *t = image_tree(r->im, r->s, &layers, &n, e);
 	int rc = -1;
 
-	if (image_index(r->im, r->s, &b, e) == 0)
-		t = index_decode(b.data, b.len, &layers, &n, e);
 	if (t && place_chunks(r, t, e) == 0)
 		registry = registry_open(&o, e);
 	if (registry)

@@ -12,6 +12,7 @@
 #include "images/chunk-source.h"
 #include "images/mount-image.h"
 #include "images/mount.h"
+#include "images/tree-chunks.h"
 #include "images/verify-layer.h"
 
 enum {
@@ -28,8 +29,7 @@ struct verify {
 	struct layer *layers; /* as the index has them */
 	size_t nlayers;
 	struct pool *pool;
-	struct chunk **chunks; /* each digest once */
-	size_t nchunks;
+	struct tree_chunks chunks;
 	atomic_size_t repaired;
 };
 
@@ -72,61 +72,13 @@ static int verify_layers(struct verify *v, struct err *e)
 
 /* ---- the index ---- */
 
-/* The index must speak of the layers that the manifest has. */
-static int check_index_layers(const struct verify *v, struct err *e)
-{
-	for (size_t i = 0; i < v->nlayers; i++) {
-		const struct layer *a = &v->layers[i];
-		const struct image_layer *b = &v->im->layers[i];
-
-		if (i >= v->im->nlayers || !digest_eq(&a->digest, &b->digest) ||
-			!digest_eq(&a->diff_id, &b->diff_id) || a->size != b->size ||
-			a->codec != b->codec)
-			return err_set(e, ERR_CORRUPT,
-				"layer %zu is another one in the index than in the manifest", i);
-	}
-	return 0;
-}
-
 static int load_index(struct verify *v, struct err *e)
 {
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
-
-	if (image_index(v->im, v->s, &b, e) < 0)
-		return -1;
-	v->tree = index_decode(b.data, b.len, &v->layers, &v->nlayers, e);
-	if (v->tree && check_index_layers(v, e) == 0)
-		return 0;
-	v->nlayers = 0;
-	return err_ctx(e, "image index");
+	v->tree = image_tree(v->im, v->s, &v->layers, &v->nlayers, e);
+	return v->tree ? 0 : -1;
 }
 
 /* ---- the pool ---- */
-
-static int by_digest(const void *a, const void *b)
-{
-	const struct chunk *const *x = a, *const *y = b;
-
-	return memcmp((*x)->digest.b, (*y)->digest.b, DIGEST_SIZE);
-}
-
-static void list_chunks(struct verify *v)
-{
-	size_t cap = 0, n = 0;
-
-	for (struct node *x = tree_root(v->tree); x; x = tree_next(x))
-		for (uint32_t i = 0; x->a.type == NODE_FILE && i < x->a.nchunks; i++) {
-			mem_grow(&v->chunks, &cap, v->nchunks);
-			v->chunks[v->nchunks++] = &x->a.chunks[i];
-		}
-	if (!v->nchunks)
-		return;
-	qsort(v->chunks, v->nchunks, sizeof(struct chunk *), by_digest);
-	for (size_t i = 1; i < v->nchunks; i++)
-		if (!digest_eq(&v->chunks[n]->digest, &v->chunks[i]->digest))
-			v->chunks[++n] = v->chunks[i];
-	v->nchunks = n + 1;
-}
 
 /* found: the pool has a record of it, whose data are wrong; else it has none. */
 static int repair_chunk(struct verify *v, const struct chunk *c, bool found, struct err *e)
@@ -180,10 +132,10 @@ static int verify_batch(void *ctx, size_t i, struct err *e)
 	struct verify *v = ctx;
 	auto_free void *scratch = mem_alloc(CHUNK_SIZE);
 
-	for (size_t k = i * BATCH; k < v->nchunks && k < (i + 1) * BATCH; k++) {
-		if (verify_chunk(v, v->chunks[k], scratch, e) < 0)
+	for (size_t k = i * BATCH; k < v->chunks.n && k < (i + 1) * BATCH; k++) {
+		if (verify_chunk(v, v->chunks.v[k], scratch, e) < 0)
 			return -1;
-		progress_add(v->progress, v->chunks[k]->length);
+		progress_add(v->progress, v->chunks.v[k]->length);
 	}
 	return 0;
 }
@@ -199,11 +151,11 @@ static int verify_pool(struct verify *v, struct err *e)
 			err_hint(e, "svrun image verify --repair makes it from the images' layers");
 		return -1;
 	}
-	list_chunks(v);
-	for (size_t i = 0; i < v->nchunks; i++)
-		total += v->chunks[i]->length;
+	tree_chunks_init(&v->chunks, v->tree);
+	for (size_t i = 0; i < v->chunks.n; i++)
+		total += v->chunks.v[i]->length;
 	progress_begin(v->progress, "pool", total);
-	rc = workers_each((v->nchunks + BATCH - 1) / BATCH, 0, verify_batch, v, e);
+	rc = workers_each((v->chunks.n + BATCH - 1) / BATCH, 0, verify_batch, v, e);
 	if (rc == 0 && v->repair)
 		rc = pool_commit(v->pool, e);
 	progress_end(v->progress);
@@ -254,10 +206,10 @@ int image_verify(struct image *im, struct store *s, struct image_verify *out, st
 	}
 	if (rc == 0 && indexed)
 		rc = verify_pool(&v, e) < 0 ? -1 : verify_metadata(&v, e);
-	out->chunks = v.nchunks;
+	out->chunks = v.chunks.n;
 	out->repaired = v.repaired;
-	tree_free(v.tree);
 	free(v.layers);
-	free(v.chunks);
+	tree_chunks_fini(&v.chunks);
+	tree_free(v.tree);
 	return rc;
 }

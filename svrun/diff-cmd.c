@@ -341,7 +341,7 @@ static int open_side(struct side *x, struct store *s, const char *ref, struct er
 	if (store_resolve(s, ref, &d, e) < 0)
 		return -1;
 	if (image_load(&x->im, s, &d, e) == 0)
-		x->tree = image_tree(&x->im, s, e);
+		x->tree = image_tree(&x->im, s, NULL, NULL, e);
 	return x->tree ? 0 : err_ctx(e, "%s", ref);
 }
 

@@ -88,7 +88,6 @@ static int by_place(const void *a, const void *b)
 
 static int run(char **argv, struct err *e)
 {
-	auto_buf struct buf b = BUF_INIT(INDEX_BYTES_MAX);
 	struct floor f = {0};
 	struct tree_chunks c;
 	struct store s;
@@ -99,9 +98,9 @@ static int run(char **argv, struct err *e)
 	double begun;
 
 	if (store_open(&s, argv[1], false, e) < 0 || store_resolve(&s, argv[2], &d, e) < 0 ||
-		image_load(&im, &s, &d, e) < 0 || image_index(&im, &s, &b, e) < 0)
+		image_load(&im, &s, &d, e) < 0)
 		return -1;
-	t = index_decode(b.data, b.len, &f.layers, &nlayers, e);
+	t = image_tree(&im, &s, &f.layers, &nlayers, e);
 	if (!t)
 		return -1;
 	f.blobs = mem_array(nlayers + 1, sizeof(int));

@@ -57,7 +57,7 @@ static struct tree *tree_of(struct fixture *f, const struct digest *d)
 	struct tree *t;
 
 	need(image_load(&im, &f->s, d, &f->e));
-	t = image_tree(&im, &f->s, &f->e);
+	t = image_tree(&im, &f->s, NULL, NULL, &f->e);
 	assert_non_null(t);
 	image_fini(&im);
 	return t;
