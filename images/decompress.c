@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
 #include <zstd.h>
 
 #include <isa-l/igzip_lib.h>
@@ -24,6 +25,7 @@ struct decompress {
 	size_t left;
 	bool eof;    /* of the input */
 	bool inside; /* of a member or frame: the input may not end */
+	bool some;   /* gzip: a member has begun */
 	bool more;   /* zstd: output is waiting */
 	unsigned turn;
 	uint8_t *buf[DECOMPRESS_LAG + 1];
@@ -62,25 +64,111 @@ static int plain_next(struct decompress *d, const void **data, size_t *n, struct
 
 /* ---- gzip ---- */
 
-/* A member has ended: the next one begins, or nothing but zeros may follow. */
+/* Headers are read here and not by isa-l: it keeps the length of an extra field in a variable that
+ * does not live until its next call, and so goes wrong where the input is cut inside of one. */
+enum {
+	GZIP_FIXED = 10, /* bytes of a header that are always there */
+	GZIP_HAS_CRC = 2,
+	GZIP_HAS_EXTRA = 4,
+	GZIP_HAS_NAME = 8,
+	GZIP_HAS_COMMENT = 16,
+	GZIP_RESERVED = 0xe0,
+};
+
+static int gzip_truncated(const struct decompress *d, struct err *e)
+{
+	return err_set(e, ERR_CORRUPT, "%s: truncated gzip data", d->name);
+}
+
+static int gzip_byte(struct decompress *d, uint8_t *c, struct err *e)
+{
+	if (refill(d, e) < 0)
+		return -1;
+	if (d->eof)
+		return gzip_truncated(d, e);
+	*c = *d->p++;
+	d->left--;
+	return 0;
+}
+
+static int gzip_skip(struct decompress *d, size_t n, struct err *e)
+{
+	while (n > 0) {
+		size_t step;
+
+		if (refill(d, e) < 0)
+			return -1;
+		if (d->eof)
+			return gzip_truncated(d, e);
+		step = d->left < n ? d->left : n;
+		d->p += step;
+		d->left -= step;
+		n -= step;
+	}
+	return 0;
+}
+
+static int gzip_skip_text(struct decompress *d, struct err *e)
+{
+	uint8_t c;
+
+	do
+		if (gzip_byte(d, &c, e) < 0)
+			return -1;
+	while (c);
+	return 0;
+}
+
+static int gzip_skip_extra(struct decompress *d, struct err *e)
+{
+	uint8_t low, high;
+
+	if (gzip_byte(d, &low, e) < 0 || gzip_byte(d, &high, e) < 0)
+		return -1;
+	return gzip_skip(d, (size_t)(low | high << 8), e);
+}
+
+static int gzip_header(struct decompress *d, struct err *e)
+{
+	static const uint8_t magic[] = {GZIP_FIRST_BYTE, 0x8b, 8};
+	uint8_t head[GZIP_FIXED], flags;
+
+	for (size_t i = 0; i < sizeof(head); i++)
+		if (gzip_byte(d, &head[i], e) < 0)
+			return -1;
+	flags = head[3];
+	if (memcmp(head, magic, sizeof(magic)) != 0 || (flags & GZIP_RESERVED))
+		return err_set(e, ERR_CORRUPT, "%s: invalid gzip data", d->name);
+	if (((flags & GZIP_HAS_EXTRA) && gzip_skip_extra(d, e) < 0) ||
+		((flags & GZIP_HAS_NAME) && gzip_skip_text(d, e) < 0) ||
+		((flags & GZIP_HAS_COMMENT) && gzip_skip_text(d, e) < 0))
+		return -1;
+	return flags & GZIP_HAS_CRC ? gzip_skip(d, 2, e) : 0;
+}
+
+/* A member begins; behind the first one nothing may follow, or nothing but zeros. */
 static int gzip_member(struct decompress *d, struct err *e)
 {
 	for (;;) {
 		if (refill(d, e) < 0)
 			return -1;
 		if (d->eof)
-			return 0;
-		if (*d->p != 0)
+			return d->some ? 0 : gzip_truncated(d, e);
+		if (*d->p != 0 || !d->some)
 			break;
 		d->p++; /* tape blocks are padded with zeros */
 		d->left--;
 	}
 	if (*d->p != GZIP_FIRST_BYTE)
-		return err_set(
-			e, ERR_CORRUPT, "%s: bytes behind the end of the gzip data", d->name);
+		return err_set(e, ERR_CORRUPT,
+			d->some ? "%s: bytes behind the end of the gzip data"
+				: "%s: invalid gzip data",
+			d->name);
+	if (gzip_header(d, e) < 0)
+		return -1;
 	isal_inflate_reset(d->gzip);
-	d->gzip->crc_flag = ISAL_GZIP;
-	d->inside = true;
+	d->gzip->crc_flag = ISAL_GZIP_NO_HDR_VER;
+	d->inside = d->some = true;
 	return 0;
 }
 
@@ -120,7 +208,7 @@ static int gzip_next(struct decompress *d, const void **data, size_t *n, struct 
 		if (refill(d, e) < 0 || gzip_step(d, e) < 0)
 			return -1;
 		if (d->inside && d->eof && z->avail_out == OUT)
-			return err_set(e, ERR_CORRUPT, "%s: truncated gzip data", d->name);
+			return gzip_truncated(d, e);
 	}
 	*n = OUT - z->avail_out;
 	return 0;
@@ -194,13 +282,12 @@ struct decompress *decompress_new(
 		.in = in,
 		.max = max,
 		.name = name,
-		.inside = true};
+		.inside = c != CODEC_GZIP};
 	for (size_t i = 0; c != CODEC_NONE && i < sizeof(d->buf) / sizeof(d->buf[0]); i++)
 		d->buf[i] = mem_alloc(OUT);
 	if (c == CODEC_GZIP) {
 		d->gzip = mem_alloc(sizeof(*d->gzip));
 		isal_inflate_init(d->gzip);
-		d->gzip->crc_flag = ISAL_GZIP;
 	}
 	if (c == CODEC_ZSTD) {
 		d->zstd = ZSTD_createDCtx();
