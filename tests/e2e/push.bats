@@ -293,7 +293,7 @@ expect_in_registry() { # NAME:TAG DIGEST
 	registry_plain other
 	push foreign:1 "$REGISTRY/copy:1"
 	expect_status 125
-	expect_in "$err" "SSL connect error" "plain-http"
+	expect_in "$err" "wrong version number" "plain-http"
 	site_has "$origin"
 	push foreign:1 "$REGISTRY/copy:1"
 	expect_status 0
