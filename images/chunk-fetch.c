@@ -222,7 +222,7 @@ static int work(void *ctx, size_t i, struct err *e)
 int chunk_fetch(const struct chunk_fetch *f, struct chunk **v, size_t n, struct err *e)
 {
 	struct fetch t = {.f = f, .v = v, .lock = PTHREAD_MUTEX_INITIALIZER};
-	size_t threads = workers_cores();
+	size_t threads = workers_cores() + 1; /* one may wait: for its turn to write, for data */
 	int rc;
 
 	if (n == 0)
