@@ -19,6 +19,7 @@
 enum {
 	SINK_MEMORY = 16 << 20,
 	LAYER_THREADS_MAX = 8,  /* each keeps a decoder and some pieces of its blob */
+	LIST_WORTH = 1 << 10,   /* smaller layers are sooner fetched again than looked for */
 	RECORD_SIZE = 64 << 20, /* layers from this size on are recorded at once */
 };
 
@@ -225,8 +226,9 @@ static int read_layer(struct work *w, size_t i, struct layer_list *out, struct e
 		out->key = l->digest;
 		rc = unpack(w, i, out, e);
 	}
-	if (rc < 0 || sink_wait(w->sink, e) < 0 ||
-		layer_list_save(w->a->s, &l->digest, kind, out, e) < 0)
+	if (rc < 0 || sink_wait(w->sink, e) < 0)
+		return -1;
+	if (l->size >= LIST_WORTH && layer_list_save(w->a->s, &l->digest, kind, out, e) < 0)
 		return -1;
 	if (l->size >= RECORD_SIZE && pool_commit_soon(w->a->pool, e) < 0)
 		return -1;
