@@ -97,18 +97,20 @@ int run_pull(const struct run_options *o, struct err *e)
 {
 	bool never = o->pull && str_eq(o->pull, "never");
 	struct config c;
+	bool remote;
 	int rc = 0;
 
 	if (never || getenv(done)) {
 		unsetenv(done);
 		return 0;
 	}
-	/* a local name of an image that is here, the common case, costs one look */
 	if (config_load(&c, e) < 0)
 		return -1;
-	if ((always(o) || missing(o, &c)) && from_registry(&c, o->image))
+	/* a local name says nothing of where from: the store is not looked at twice for it */
+	remote = from_registry(&c, o->image);
+	if (remote && (always(o) || missing(o, &c)))
 		rc = pull(o->image, e);
-	else if (always(o))
+	else if (always(o) && !remote)
 		rc = err_set(
 			e, ERR_USAGE, "--pull always: '%s' does not say which registry", o->image);
 	config_fini(&c);
