@@ -27,14 +27,9 @@ static int load_app(struct manifest *m, const char *app, struct err *e)
 
 static int parse_progress(const struct build_request *r, struct progress **p, struct err *e)
 {
-	enum progress_mode mode = r->timings ? PROGRESS_TIMINGS : PROGRESS_AUTO;
+	const char *mode = r->progress ? r->progress : r->timings ? "timings" : NULL;
 
-	if (r->progress && progress_mode_parse(r->progress, &mode) < 0)
-		return err_set(e, ERR_USAGE,
-			"--progress: expected auto, plain, json, timings or none, got '%s'",
-			r->progress);
-	*p = progress_new(mode);
-	return 0;
+	return options_progress(mode, false, p, e);
 }
 
 /* A manifest with what every verb needs beside it. */

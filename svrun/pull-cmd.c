@@ -100,7 +100,6 @@ int cmd_image_pull(const struct command *self, int argc, char **argv, struct err
 	const char *mode_name = NULL;
 	bool quiet = false;
 	struct pull_options o = {0};
-	enum progress_mode mode = PROGRESS_AUTO;
 	const struct option_spec options[] = {
 		{"platform", 0, OPTION_STRING, "OS/ARCH",
 			"of an image for several, this one (this machine's)", &o.platform},
@@ -124,11 +123,8 @@ int cmd_image_pull(const struct command *self, int argc, char **argv, struct err
 		return -1;
 	if (o.platform && o.all_platforms)
 		return err_set(e, ERR_USAGE, "--platform and --all-platforms exclude each other");
-	if (mode_name && progress_mode_parse(mode_name, &mode) < 0)
-		return err_set(e, ERR_USAGE,
-			"--progress: expected auto, plain, json, timings or none, got '%s'",
-			mode_name);
-	p = progress_new(quiet ? PROGRESS_NONE : mode);
+	if (options_progress(mode_name, quiet, &p, e) < 0)
+		return -1;
 	rc = pull_each(argv + n, argc - n, &o, quiet, p, e);
 	progress_free(p);
 	return rc;

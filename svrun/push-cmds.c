@@ -37,18 +37,6 @@ static int parse_compression(struct request *r, struct err *e)
 	return 0;
 }
 
-static int parse_progress(const struct request *r, struct progress **p, struct err *e)
-{
-	enum progress_mode mode = PROGRESS_AUTO;
-
-	if (r->progress && progress_mode_parse(r->progress, &mode) < 0)
-		return err_set(e, ERR_USAGE,
-			"--progress: expected auto, plain, json, timings or none, got '%s'",
-			r->progress);
-	*p = progress_new(r->quiet ? PROGRESS_NONE : mode);
-	return 0;
-}
-
 /* Run fn with the site's configuration and store. */
 static int with_store(const struct request *r,
 	int (*fn)(const struct request *, struct store *, const struct config *, struct progress *,
@@ -60,7 +48,7 @@ static int with_store(const struct request *r,
 	struct store s;
 	int rc = -1;
 
-	if (parse_progress(r, &p, e) < 0)
+	if (options_progress(r->progress, r->quiet, &p, e) < 0)
 		return -1;
 	if (config_load(&c, e) == 0) {
 		if (store_enter(&s, e) == 0) {

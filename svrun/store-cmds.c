@@ -348,7 +348,6 @@ static int check(bool repair, struct progress *p, struct err *e)
 int cmd_image_fsck(const struct command *self, int argc, char **argv, struct err *e)
 {
 	const char *mode_name = NULL;
-	enum progress_mode mode = PROGRESS_AUTO;
 	bool repair = false;
 	const struct option_spec options[] = {
 		{"repair", 0, OPTION_FLAG, NULL,
@@ -362,11 +361,8 @@ int cmd_image_fsck(const struct command *self, int argc, char **argv, struct err
 
 	if (options_parse(self, options, argc, argv, false, e) < 0)
 		return -1;
-	if (mode_name && progress_mode_parse(mode_name, &mode) < 0)
-		return err_set(e, ERR_USAGE,
-			"--progress: expected auto, plain, json, timings or none, got '%s'",
-			mode_name);
-	p = progress_new(mode);
+	if (options_progress(mode_name, false, &p, e) < 0)
+		return -1;
 	rc = check(repair, p, e);
 	progress_free(p);
 	return rc;

@@ -94,7 +94,6 @@ static int verify(char **refs, int n, bool all, bool repair, struct progress *p,
 int cmd_image_verify(const struct command *self, int argc, char **argv, struct err *e)
 {
 	const char *mode_name = NULL;
-	enum progress_mode mode = PROGRESS_AUTO;
 	bool all = false, repair = false;
 	struct progress *p;
 	const struct option_spec options[] = {
@@ -110,11 +109,8 @@ int cmd_image_verify(const struct command *self, int argc, char **argv, struct e
 		return -1;
 	if ((n == argc) != all)
 		return err_set(e, ERR_USAGE, "name images, or --all");
-	if (mode_name && progress_mode_parse(mode_name, &mode) < 0)
-		return err_set(e, ERR_USAGE,
-			"--progress: expected auto, plain, json, timings or none, got '%s'",
-			mode_name);
-	p = progress_new(mode);
+	if (options_progress(mode_name, false, &p, e) < 0)
+		return -1;
 	rc = verify(argv + n, argc - n, all, repair, p, e);
 	progress_free(p);
 	return rc;
