@@ -1,8 +1,17 @@
 #include "svrun/enter.h"
 
-#include "base/config.h"
 #include "images/mount.h"
 #include "svrun/instance.h"
+
+int store_enter_at(struct store *s, const struct config *c, bool create, struct err *e)
+{
+	if (store_open(s, c->root, create, e) < 0)
+		return -1;
+	if (instances_sweep(s->fd, e) == 0 && mount_sweep(s, e) == 0)
+		return 0;
+	store_close(s);
+	return err_ctx(e, "clean up after an earlier run");
+}
 
 static int enter(struct store *s, bool create, struct err *e)
 {
@@ -11,14 +20,9 @@ static int enter(struct store *s, bool create, struct err *e)
 
 	if (config_load(&c, e) < 0)
 		return -1;
-	rc = store_open(s, c.root, create, e);
+	rc = store_enter_at(s, &c, create, e);
 	config_fini(&c);
-	if (rc < 0)
-		return -1;
-	if (instances_sweep(s->fd, e) == 0 && mount_sweep(s, e) == 0)
-		return 0;
-	store_close(s);
-	return -1;
+	return rc;
 }
 
 int store_enter(struct store *s, struct err *e)

@@ -10,10 +10,9 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/sys.h"
-#include "images/mount.h"
 #include "images/pool.h"
 #include "images/pull.h"
-#include "svrun/instance.h"
+#include "svrun/enter.h"
 #include "svrun/options.h"
 
 /* The images can be run now; a process of its own waits for the disk. If it does not get to its
@@ -56,16 +55,6 @@ static void report(const struct pull_result *r, bool quiet)
 		printf("%s %s pulled, %.1f MiB\n", r->name, text, (double)r->received / (1 << 20));
 }
 
-static int open_store(struct store *s, const struct config *c, struct err *e)
-{
-	if (store_open(s, c->root, true, e) < 0)
-		return -1;
-	if (instances_sweep(s->fd, e) == 0 && mount_sweep(s, e) == 0)
-		return 0;
-	store_close(s);
-	return err_ctx(e, "clean up after an earlier run");
-}
-
 static int pull_each(char **refs, int n, const struct pull_options *o, bool quiet,
 	struct progress *p, struct err *e)
 {
@@ -76,7 +65,7 @@ static int pull_each(char **refs, int n, const struct pull_options *o, bool quie
 
 	if (config_load(&c, e) < 0)
 		return -1;
-	if (open_store(&s, &c, e) < 0) {
+	if (store_enter_at(&s, &c, true, e) < 0) {
 		config_fini(&c);
 		return -1;
 	}

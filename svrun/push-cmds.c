@@ -51,7 +51,7 @@ static int with_store(const struct request *r,
 	if (options_progress(r->progress, r->quiet, &p, e) < 0)
 		return -1;
 	if (config_load(&c, e) == 0) {
-		if (store_enter(&s, e) == 0) {
+		if (store_enter_at(&s, &c, false, e) == 0) {
 			rc = fn(r, &s, &c, p, e);
 			store_close(&s);
 		}

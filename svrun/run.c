@@ -19,6 +19,7 @@
 #include "runtime/supervise.h"
 #include "svrun/bundle.h"
 #include "svrun/command.h"
+#include "svrun/enter.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
 #include "svrun/run-pull.h"
@@ -54,11 +55,9 @@ static int source_open(struct source *s, const struct run_options *o, struct err
 	if (config_load(&s->config, e) < 0)
 		return -1;
 	s->has_config = true;
-	if (store_open(&s->store, s->config.root, true, e) < 0)
+	if (store_enter_at(&s->store, &s->config, true, e) < 0)
 		return -1;
 	s->has_store = true;
-	if (instances_sweep(s->store.fd, e) < 0 || mount_sweep(&s->store, e) < 0)
-		return err_ctx(e, "clean up after an earlier run");
 	if (run_find(o, &s->config, &s->store, &d, e) < 0 ||
 		image_load(&s->image, &s->store, &d, e) < 0)
 		return -1;
