@@ -163,6 +163,17 @@ const char *str_nearest(const char *s, const char *const *names)
 	return best;
 }
 
+const char *str_shown(const char *name, char out[STR_SHOWN])
+{
+	enum { SHOWN = STR_SHOWN - sizeof("...") };
+	size_t n = 0;
+
+	for (; name[n] && n < SHOWN; n++)
+		out[n] = (char)((unsigned char)name[n] < 0x20 || name[n] == 0x7f ? '?' : name[n]);
+	memcpy(out + n, name[n] ? "..." : "", name[n] ? sizeof("...") : 1);
+	return out;
+}
+
 bool str_utf8(const char *s, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)s, *end = p + n;

@@ -43,6 +43,11 @@ const char *str_nearest(const char *s, const char *const *names);
  * (U+009B begins a sequence as ESC [ does) among them. */
 void str_plain(char *s, const char *keep);
 
+/* A name from outside as an error can show it: no control characters, and not endless. Returns out.
+ */
+enum { STR_SHOWN = 160 + sizeof("...") };
+const char *str_shown(const char *name, char out[STR_SHOWN]);
+
 /* Valid UTF-8 without NUL; control characters are the caller's business. */
 bool str_utf8(const char *s, size_t n);
 

@@ -14,7 +14,6 @@
 
 enum {
 	READ_BLOCK = 256 << 10,
-	SHOWN_NAME = 160,        /* bytes of a member's name in errors */
 	NAMES_BYTES = 128 << 20, /* names and link targets of one archive */
 };
 
@@ -128,23 +127,12 @@ struct unpack {
 	char path[TREE_PATH_MAX + 1], target[TREE_PATH_MAX + 1];
 };
 
-/* A member's name as an error can show it: no control characters, not endless. */
-static const char *shown(const char *name, char out[SHOWN_NAME + 4])
-{
-	size_t n = 0;
-
-	for (; name[n] && n < SHOWN_NAME; n++)
-		out[n] = (char)((unsigned char)name[n] < 0x20 || name[n] == 0x7f ? '?' : name[n]);
-	memcpy(out + n, name[n] ? "..." : "", name[n] ? 4 : 1);
-	return out;
-}
-
 static int refuse(const struct unpack *u, const char *member, const char *why, struct err *e)
 {
-	char text[SHOWN_NAME + 4];
+	char text[STR_SHOWN];
 
 	return err_set(
-		e, ERR_CORRUPT, "%s: member '%s' %s", u->rules->name, shown(member, text), why);
+		e, ERR_CORRUPT, "%s: member '%s' %s", u->rules->name, str_shown(member, text), why);
 }
 
 static int refuse_limit(
@@ -160,14 +148,14 @@ static int refuse_limit(
 static int map_path(
 	const struct unpack *u, const char *name, char out[TREE_PATH_MAX + 1], struct err *e)
 {
-	char clean[TREE_PATH_MAX + 1], text[SHOWN_NAME + 4];
+	char clean[TREE_PATH_MAX + 1], text[STR_SHOWN];
 	const char *rest = clean;
 	int n;
 
 	if (name[0] == '/')
 		return refuse(u, name, "has an absolute name", e);
 	if (tree_clean_path(name, clean, e) < 0)
-		return err_ctx(e, "%s: member '%s'", u->rules->name, shown(name, text));
+		return err_ctx(e, "%s: member '%s'", u->rules->name, str_shown(name, text));
 	for (unsigned i = 0; i < u->rules->strip; i++) {
 		rest = strchr(rest, '/');
 		if (!rest)
@@ -182,7 +170,7 @@ static int map_path(
 	if (n > TREE_PATH_MAX)
 		return refuse_limit(u, name, "has a long path", TREE_PATH_MAX, e);
 	if (tree_check_path(out, e) < 0)
-		return err_ctx(e, "%s: member '%s'", u->rules->name, shown(name, text));
+		return err_ctx(e, "%s: member '%s'", u->rules->name, str_shown(name, text));
 	return 1;
 }
 

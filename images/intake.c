@@ -16,28 +16,17 @@
 #include "images/image.h"
 #include "images/unpack.h"
 
-enum { READ_BLOCK = 256 << 10, MAGIC_BYTES = 6, SHOWN_NAME = 160 };
+enum { READ_BLOCK = 256 << 10, MAGIC_BYTES = 6 };
 
 static const char blob_folder[] = "blobs/sha256/";
 
 /* ---- errors ---- */
 
-/* A member's name as an error can show it: no control characters, not endless. */
-static const char *shown(const char *name, char out[SHOWN_NAME + 4])
-{
-	size_t n = 0;
-
-	for (; name[n] && n < SHOWN_NAME; n++)
-		out[n] = (char)((unsigned char)name[n] < 0x20 || name[n] == 0x7f ? '?' : name[n]);
-	memcpy(out + n, name[n] ? "..." : "", name[n] ? 4 : 1);
-	return out;
-}
-
 static int refuse(const struct intake *in, const char *member, const char *why, struct err *e)
 {
-	char text[SHOWN_NAME + 4];
+	char text[STR_SHOWN];
 
-	return err_set(e, ERR_CORRUPT, "%s: '%s' %s", in->name, shown(member, text), why);
+	return err_set(e, ERR_CORRUPT, "%s: '%s' %s", in->name, str_shown(member, text), why);
 }
 
 /* ---- files ---- */
@@ -170,10 +159,10 @@ static int archive_err(const struct stream *x, struct err *e)
 {
 	const char *text = archive_error_string(x->archive);
 	int sys = archive_errno(x->archive);
-	char plain[SHOWN_NAME + 4];
+	char plain[STR_SHOWN];
 
 	return err_set(e, sys == EIO || sys == ENOMEM ? ERR_SYSTEM : ERR_CORRUPT, "%s: %s",
-		x->in->name, shown(text ? text : "unreadable archive", plain));
+		x->in->name, str_shown(text ? text : "unreadable archive", plain));
 }
 
 /* The filter that the first bytes ask for: with libarchive's bidding, a filter inside a filter

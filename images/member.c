@@ -11,7 +11,6 @@
 #define OPAQUE ".wh..wh..opq"
 
 enum {
-	SHOWN_NAME = 160, /* bytes of a member's name in errors */
 	FREE_MEMBERS = 1 << 20,
 	BYTES_A_MEMBER = 16, /* of the blob: no codec gets an honest header below that */
 	FREE_BYTES = 64 << 20,
@@ -86,23 +85,12 @@ int members_total_add(struct members_total *t, const struct entries *l, struct e
 	return rc;
 }
 
-/* A member's name as an error can show it: no control characters, not endless. */
-static const char *shown(const char *name, char out[SHOWN_NAME + 4])
-{
-	size_t n = 0;
-
-	for (; name[n] && n < SHOWN_NAME; n++)
-		out[n] = (char)((unsigned char)name[n] < 0x20 || name[n] == 0x7f ? '?' : name[n]);
-	memcpy(out + n, name[n] ? "..." : "", name[n] ? 4 : 1);
-	return out;
-}
-
 static int in_member(const struct members *v, const struct tar_member *m, struct err *e)
 {
-	char text[SHOWN_NAME + 4];
+	char text[STR_SHOWN];
 
-	return err_ctx(
-		e, "%s: member '%s' at byte %" PRIu64, v->name, shown(m->name, text), m->header_at);
+	return err_ctx(e, "%s: member '%s' at byte %" PRIu64, v->name, str_shown(m->name, text),
+		m->header_at);
 }
 
 /* ---- names ---- */
