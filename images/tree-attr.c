@@ -75,6 +75,30 @@ int attr_check(const struct attr *a, struct err *e)
 	return check_xattrs(a, e);
 }
 
+bool attr_same_data(const struct attr *a, const struct attr *b)
+{
+	if (a->size != b->size || a->nchunks != b->nchunks)
+		return false;
+	for (uint32_t i = 0; i < a->nchunks; i++)
+		if (!digest_eq(&a->chunks[i].digest, &b->chunks[i].digest))
+			return false;
+	return true;
+}
+
+bool attr_same_xattrs(const struct attr *a, const struct attr *b)
+{
+	if (a->nxattrs != b->nxattrs)
+		return false;
+	for (uint32_t i = 0; i < a->nxattrs; i++) {
+		const struct xattr *x = &a->xattrs[i], *y = &b->xattrs[i];
+
+		if (strcmp(x->name, y->name) != 0 || x->len != y->len ||
+			(x->len && memcmp(x->value, y->value, x->len) != 0))
+			return false;
+	}
+	return true;
+}
+
 struct attr attr_copy(struct arena *m, const struct attr *a)
 {
 	struct attr c = {.type = a->type,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "images/tree-attr.h"
+
 const char *const diff_names[8] = {
 	"type", "content", "mode", "owner", "target", "device", "xattrs", "mtime"};
 
@@ -16,30 +18,6 @@ static const struct node *object_of(const struct node *n)
 	return n && n->link ? n->link : n;
 }
 
-static bool same_content(const struct attr *a, const struct attr *b)
-{
-	if (a->size != b->size || a->nchunks != b->nchunks)
-		return false;
-	for (uint32_t i = 0; i < a->nchunks; i++)
-		if (!digest_eq(&a->chunks[i].digest, &b->chunks[i].digest))
-			return false;
-	return true;
-}
-
-static bool same_xattrs(const struct attr *a, const struct attr *b)
-{
-	if (a->nxattrs != b->nxattrs)
-		return false;
-	for (uint32_t i = 0; i < a->nxattrs; i++) {
-		const struct xattr *x = &a->xattrs[i], *y = &b->xattrs[i];
-
-		if (strcmp(x->name, y->name) != 0 || x->len != y->len ||
-			(x->len && memcmp(x->value, y->value, x->len) != 0))
-			return false;
-	}
-	return true;
-}
-
 static unsigned compare(const struct attr *a, const struct attr *b)
 {
 	bool device = a->type == NODE_CHAR || a->type == NODE_BLOCK;
@@ -47,7 +25,7 @@ static unsigned compare(const struct attr *a, const struct attr *b)
 
 	if (a->type != b->type)
 		return DIFF_TYPE;
-	if (a->type == NODE_FILE && !same_content(a, b))
+	if (a->type == NODE_FILE && !attr_same_data(a, b))
 		what |= DIFF_CONTENT;
 	if (a->mode != b->mode)
 		what |= DIFF_MODE;
@@ -57,7 +35,7 @@ static unsigned compare(const struct attr *a, const struct attr *b)
 		what |= DIFF_TARGET;
 	if (device && (a->major != b->major || a->minor != b->minor))
 		what |= DIFF_DEVICE;
-	if (!same_xattrs(a, b))
+	if (!attr_same_xattrs(a, b))
 		what |= DIFF_XATTRS;
 	if (a->mtime != b->mtime)
 		what |= DIFF_MTIME;

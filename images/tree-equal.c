@@ -3,29 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-
-static bool same_xattrs(const struct attr *a, const struct attr *b)
-{
-	if (a->nxattrs != b->nxattrs)
-		return false;
-	for (uint32_t i = 0; i < a->nxattrs; i++)
-		if (!str_eq(a->xattrs[i].name, b->xattrs[i].name) ||
-			a->xattrs[i].len != b->xattrs[i].len ||
-			(a->xattrs[i].len && memcmp(a->xattrs[i].value, b->xattrs[i].value,
-						     a->xattrs[i].len) != 0))
-			return false;
-	return true;
-}
-
-static bool same_data(const struct attr *a, const struct attr *b)
-{
-	if (a->size != b->size || a->nchunks != b->nchunks)
-		return false;
-	for (uint32_t i = 0; i < a->nchunks; i++)
-		if (!digest_eq(&a->chunks[i].digest, &b->chunks[i].digest))
-			return false;
-	return true;
-}
+#include "images/tree-attr.h"
 
 static const char *attr_difference(const struct attr *a, const struct attr *b)
 {
@@ -41,9 +19,9 @@ static const char *attr_difference(const struct attr *a, const struct attr *b)
 		return "target";
 	if (a->major != b->major || a->minor != b->minor)
 		return "device";
-	if (!same_xattrs(a, b))
+	if (!attr_same_xattrs(a, b))
 		return "extended attributes";
-	return a->type == NODE_FILE && !same_data(a, b) ? "content" : NULL;
+	return a->type == NODE_FILE && !attr_same_data(a, b) ? "content" : NULL;
 }
 
 static const struct node *object(const struct node *n)
