@@ -10,7 +10,8 @@ enum { SPARE_LIMIT = 8 * PIECE_MAX }; /* with less in all there is nothing to sp
 
 /* ---- shares ---- */
 
-size_t memory_share(const struct download *d)
+/* Every stream's. */
+static size_t memory_share(const struct download *d)
 {
 	const struct stream *s;
 	size_t n = 0;
@@ -32,7 +33,7 @@ static size_t reserved(const struct stream *s, size_t part)
 	return sum;
 }
 
-bool memory_may_take(const struct stream *s, size_t n)
+static bool memory_may_take(const struct stream *s, size_t n)
 {
 	const struct buffers *b = &s->d->buffers;
 	size_t left = b->limit - b->used, part = memory_share(s->d);
@@ -46,7 +47,8 @@ bool memory_may_take(const struct stream *s, size_t n)
 	return s->used == 0 || s->used + n <= part || reserved(s, part) + n <= left;
 }
 
-struct job *stream_first_lacking(const struct stream *s)
+/* Ordered streams: the next piece that needs memory, or NULL. */
+static struct job *stream_first_lacking(const struct stream *s)
 {
 	for (size_t i = s->handed; i < s->n; i++)
 		if (s->jobs[i].state == JOB_WANTED && !s->jobs[i].buffer.data)

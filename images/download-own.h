@@ -188,11 +188,6 @@ void stream_fail(struct stream *s, const struct err *e);
 
 /* ---- download-memory.c: with the lock held ---- */
 
-/* Every stream's. */
-size_t memory_share(const struct download *d);
-/* Ordered streams: the next piece that needs memory, or NULL. */
-struct job *stream_first_lacking(const struct stream *s);
-bool memory_may_take(const struct stream *s, size_t n);
 /* Has it memory, or may it take some? Else d->hungry. */
 bool job_may_begin(struct job *j);
 /* BUSY, with a buffer. false: memory is short. */

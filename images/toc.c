@@ -13,13 +13,6 @@ static size_t lane_threads(size_t threads)
 	return threads < THREADS_MAX ? threads : THREADS_MAX;
 }
 
-int toc_present(const struct descriptor *layer, enum codec codec, struct err *e)
-{
-	struct toc_place p;
-
-	return toc_place_find(layer, codec, &p, e);
-}
-
 int toc_key(const struct descriptor *layer, enum codec codec, struct digest *key, struct err *e)
 {
 	static const char salt[] = "svrun: a layer by its table";

@@ -11,12 +11,10 @@
 #include "images/layer.h"
 #include "images/sink.h"
 
-/* Has the layer a table that we can use? 1, 0, -1. codec is what its media type says. */
-int toc_present(const struct descriptor *layer, enum codec codec, struct err *e) must_check;
-
-/* What a list that toc_layer() made may be kept by: the same as toc_present(), and *key. Never by
- * the layer's digest, because nothing has proven that: another image can name the same layer
- * together with a table of its own, and must not decide what is in this one. */
+/* Has the layer a table that we can use? 1, 0, -1. codec is what its media type says. With 1, *key
+ * is what a list that toc_layer() made may be kept by. Never by the layer's digest, because nothing
+ * has proven that: another image can name the same layer together with a table of its own, and must
+ * not decide what is in this one. */
 int toc_key(const struct descriptor *layer, enum codec codec, struct digest *key,
 	struct err *e) must_check;
 
