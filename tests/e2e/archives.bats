@@ -3,41 +3,15 @@
 
 load helpers
 load registry
+load podman
 
 more_teardown() {
 	servers_stop
-	[ ! -d "$T/podman" ] || podman "${STORAGE[@]}" system reset -f >/dev/null 2>&1 || true
-}
-
-# Podman and skopeo with a storage of their own. See interop.bats.
-podman_setup() {
-	need_program podman
-	need_program skopeo
-	mkdir -p "$T/podman"
-	cat >"$T/policy.json" <<<'{"default": [{"type": "insecureAcceptAnything"}]}'
-	STORAGE=(--storage-driver vfs --root "$T/podman/root" --runroot "$T/podman/run")
-	cat >"$T/containers.conf" <<-CONF
-		[containers]
-		default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
-		[engine]
-		cgroup_manager = "cgroupfs"
-		events_logger = "file"
-		runtime = "runc"
-	CONF
-	export CONTAINERS_CONF=$T/containers.conf
-}
-
-podman_do() {
-	podman "${STORAGE[@]}" "$@"
+	podman_teardown
 }
 
 podman_load() { # from standard input
-	podman "${STORAGE[@]}" load -q --signature-policy "$T/policy.json"
-}
-
-podman_run() {
-	unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
-		podman "${STORAGE[@]}" run --rm --network none "$@"
+	podman_do load -q --signature-policy "$T/policy.json"
 }
 
 copy() {
@@ -138,6 +112,7 @@ same_files() { # NAME: exported, it is what $T/one.tar is
 
 @test "skopeo and podman read what we save" {
 	need_root
+	need_program skopeo
 	podman_setup
 	two_images
 	"$SVRUN" image save -q one two:2 -o "$T/a.tar"
@@ -161,6 +136,7 @@ same_files() { # NAME: exported, it is what $T/one.tar is
 
 @test "we load what skopeo and podman save" {
 	need_root
+	need_program skopeo
 	podman_setup
 	two_images
 	"$SVRUN" image export one >"$T/export.tar"
@@ -312,6 +288,7 @@ same_files() { # NAME: exported, it is what $T/one.tar is
 
 @test "a pulled image is saved whole: its layers come from the registry, or out of the pool" {
 	need_root
+	need_program skopeo
 	podman_setup
 	two_images
 	"$SVRUN" image export one >"$T/export.tar"

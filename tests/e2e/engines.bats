@@ -4,9 +4,10 @@
 
 load helpers
 load registry
+load podman
 
 more_teardown() {
-	[ ! -d "$T/podman" ] || podman_ok system reset -f >/dev/null 2>&1 || true
+	podman_teardown
 	servers_stop
 	# What docker's containers were in; it leaves the folder.
 	[ -z "${DOCKER_GROUP-}" ] || rmdir /sys/fs/cgroup/{,*/}"$DOCKER_GROUP" 2>/dev/null || true
@@ -116,37 +117,10 @@ layer_types() { # NAME:TAG
 	skopeo_ok inspect --raw --tls-verify=false "docker://$REGISTRY/$1" | jq -r '.layers[].mediaType' | sort -u
 }
 
-# ---- podman: runc, cgroupfs and limits as they are, since its crun refuses hybrid cgroups ----
-
-podman_setup() {
-	need_program podman
-	need_program runc
-	need_program skopeo
-	mkdir -p "$T/podman"
-	echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$T/policy.json"
-	STORAGE=(--storage-driver vfs --root "$T/podman/root" --runroot "$T/podman/run")
-	cat >"$T/containers.conf" <<-CONF
-		[containers]
-		default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
-		[engine]
-		cgroup_manager = "cgroupfs"
-		events_logger = "file"
-		runtime = "runc"
-	CONF
-	export CONTAINERS_CONF=$T/containers.conf
-}
-
-podman_ok() {
-	podman "${STORAGE[@]}" "$@"
-}
-
-podman_run() {
-	unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
-		podman "${STORAGE[@]}" run --rm --network none "$@"
-}
+# ---- podman ----
 
 podman_pull() { # REF
-	podman_ok pull -q --tls-verify=false --signature-policy "$T/policy.json" "$1" >"$T/pulled"
+	podman_do pull -q --tls-verify=false --signature-policy "$T/policy.json" "$1" >"$T/pulled"
 }
 
 # ---- containerd ----
@@ -229,6 +203,8 @@ docker_tree() { # REF
 
 @test "podman pulls and runs what svrun pushes" {
 	need_root
+	need_program runc
+	need_program skopeo
 	podman_setup
 	hello_program
 	push_ours
@@ -236,8 +212,8 @@ docker_tree() { # REF
 	for name in own:zstd own:gzip own:none mine:zstd mine:gzip; do
 		podman_pull "$REGISTRY/$name"
 		but_for "$name"
-		expect_tree_of "${name%:*}" "$(podman_ok image mount "$REGISTRY/$name")" "${BUT_FOR[@]}"
-		podman_ok image umount "$REGISTRY/$name" >"$T/umount.out"
+		expect_tree_of "${name%:*}" "$(podman_do image mount "$REGISTRY/$name")" "${BUT_FOR[@]}"
+		podman_do image umount "$REGISTRY/$name" >"$T/umount.out"
 	done
 	run podman_run "$REGISTRY/own:zstd" cat /small/7
 	expect_status 0
@@ -297,8 +273,8 @@ podman_commit() {
 	local container root
 	make_foreign --big 3000000
 	skopeo_ok copy -q "oci:$T/foreign:it" "containers-storage:[vfs@$T/podman/root+$T/podman/run]localhost/foreign:1"
-	container=$(podman_ok create localhost/foreign:1)
-	root=$(podman_ok mount "$container")
+	container=$(podman_do create localhost/foreign:1)
+	root=$(podman_do mount "$container")
 	rm -r "$root/usr/share/deep/deep/deep" "$root/app" "$root/var/cache"
 	ln -s /tmp "$root/var/cache"
 	mkdir "$root/new"
@@ -312,9 +288,9 @@ podman_commit() {
 os.setxattr(sys.argv[1], "user.new", b"\0\xff=\n")
 os.setxattr(sys.argv[1], "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))' \
 		"$root/new/random"
-	podman_ok umount "$container" >"$T/umount.out"
-	podman_ok commit -q --change 'ENTRYPOINT ["/usr/bin/hello"]' "$container" localhost/new:1 >"$T/commit.out"
-	TREE=$(podman_ok image mount localhost/new:1)
+	podman_do umount "$container" >"$T/umount.out"
+	podman_do commit -q --change 'ENTRYPOINT ["/usr/bin/hello"]' "$container" localhost/new:1 >"$T/commit.out"
+	TREE=$(podman_do image mount localhost/new:1)
 }
 
 podman_push() { # TAG [OPTION...]
@@ -322,11 +298,13 @@ podman_push() { # TAG [OPTION...]
 	shift
 	# a registry of its own, else podman mounts what it has pushed in another format
 	registry_plain "registry-$name"
-	podman_ok push -q --tls-verify=false "$@" localhost/new:1 "docker://$REGISTRY/new:$name"
+	podman_do push -q --tls-verify=false "$@" localhost/new:1 "docker://$REGISTRY/new:$name"
 }
 
 @test "svrun pulls and runs what podman pushes: gzip, zstd, zstd:chunked, schema 2" {
 	need_root
+	need_program runc
+	need_program skopeo
 	podman_setup
 	hello_program
 	podman_commit

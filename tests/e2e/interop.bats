@@ -2,6 +2,7 @@
 # Other tools accept the store as it stands.
 
 load helpers
+load podman
 
 need_tool() { # PROGRAM NAME
 	need_program "$1"
@@ -15,35 +16,13 @@ need_tool() { # PROGRAM NAME
 	skopeo inspect --config "oci:$SVRUN_ROOT:ocr" | jq -e '.config.Entrypoint == ["/usr/local/bin/ocr"]'
 }
 
-# Podman with a storage of its own. Its crun refuses hybrid cgroups, and a root without
-# CAP_SYS_RESOURCE may not raise limits: so runc, cgroupfs, and the limits that are.
-podman_setup() {
-	mkdir -p "$T/podman"
-	cat >"$T/policy.json" <<<'{"default": [{"type": "insecureAcceptAnything"}]}'
-	STORAGE=(--storage-driver vfs --root "$T/podman/root" --runroot "$T/podman/run")
-	cat >"$T/containers.conf" <<-CONF
-		[containers]
-		default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
-		[engine]
-		cgroup_manager = "cgroupfs"
-		events_logger = "file"
-		runtime = "runc"
-	CONF
-	export CONTAINERS_CONF=$T/containers.conf
-}
-
-podman_ok() {
-	unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
-		podman "${STORAGE[@]}" "$@"
-}
-
 copy_to_podman() { # NAME
 	skopeo --policy "$T/policy.json" copy -q "oci:$SVRUN_ROOT:$1" \
 		"containers-storage:[vfs@$T/podman/root+$T/podman/run]localhost/$1:latest"
 }
 
 more_teardown() {
-	[ ! -d "$T/podman" ] || podman "${STORAGE[@]}" system reset -f >/dev/null 2>&1 || true
+	podman_teardown
 }
 
 @test "skopeo copies ocr to containers-storage and podman runs it" {

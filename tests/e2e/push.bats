@@ -3,10 +3,11 @@
 
 load helpers
 load registry
+load podman
 
 more_teardown() {
 	servers_stop
-	[ ! -d "$T/podman" ] || podman "${STORAGE[@]}" system reset -f >/dev/null 2>&1 || true
+	podman_teardown
 }
 
 # An image of ours in a store of the test's own, as `own`; $OWN is its digest. A program, small files, and `big`,
@@ -153,24 +154,12 @@ expect_in_registry() { # NAME:TAG DIGEST
 	build_own 1000
 	push own "$REGISTRY/own:zstd"
 	expect_status 0
-	mkdir "$T/podman"
-	echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$T/policy.json"
-	STORAGE=(--storage-driver vfs --root "$T/podman/root" --runroot "$T/podman/run")
-	cat >"$T/containers.conf" <<-CONF
-		[containers]
-		default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
-		[engine]
-		cgroup_manager = "cgroupfs"
-		events_logger = "file"
-		runtime = "runc"
-	CONF
-	export CONTAINERS_CONF=$T/containers.conf
+	podman_setup
 	local codec
 	for codec in gzip zstd; do
-		podman "${STORAGE[@]}" pull -q --tls-verify=false --signature-policy "$T/policy.json" \
+		podman_do pull -q --tls-verify=false --signature-policy "$T/policy.json" \
 			"$REGISTRY/own:$codec" >"$T/pulled"
-		run unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
-			podman "${STORAGE[@]}" run --rm --network none "$REGISTRY/own:$codec" cat /small/7
+		run podman_run "$REGISTRY/own:$codec" cat /small/7
 		expect_status 0
 		expect_in "$output" "file 7"
 	done
