@@ -1,5 +1,6 @@
-# svrun: two programs in out/ (a third comes with the OCI runtime):
+# svrun: three programs in out/:
 #   svrun        the command; static, because dynamic loading costs more than starting a container
+#   svrun-oci    the OCI runtime alone, for engines; static and small for the same reason
 #   svrun-image  the verbs of `svrun image` that fetch, unpack and compress; svrun execs it
 CC      ?= gcc
 AR      ?= ar
@@ -31,7 +32,7 @@ MAINS  := $(wildcard svrun/main-*.c)
 dirobj  = $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(MAINS),$(wildcard $(1)/*.c)))
 lib     = $(O)/obj/lib$(1).a
 
-all: $(O)/svrun $(O)/svrun-image
+all: $(O)/svrun $(O)/svrun-oci $(O)/svrun-image
 
 $(foreach d,base images builder runtime svrun,$(eval $(call lib,$d): $(call dirobj,$d)))
 $(O)/obj/lib%.a:
@@ -45,6 +46,9 @@ $(O)/obj/%.o: %.c
 
 $(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun runtime images base,$(call lib,$d))
 	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto
+
+$(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun runtime base,$(call lib,$d))
+	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lcrypto
 
 $(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
@@ -105,6 +109,7 @@ tidy: all
 
 install: all
 	install -D -m 0755 $(O)/svrun $(DESTDIR)$(PREFIX)/bin/svrun
+	install -D -m 0755 $(O)/svrun-oci $(DESTDIR)$(PREFIX)/bin/svrun-oci
 	install -D -m 0755 $(O)/svrun-image $(DESTDIR)$(PREFIX)/libexec/svrun/svrun-image
 
 clean:

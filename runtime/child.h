@@ -1,20 +1,21 @@
-/* What the cloned child does: the steps from a copy of svrun in new namespaces to the program. */
+/* What the cloned child does: the steps from a copy of the runtime in new namespaces to the
+ * program.
+ */
 #ifndef RUNTIME_CHILD_H
 #define RUNTIME_CHILD_H
 
+#include "runtime/container.h"
 #include "runtime/mounts.h"
 #include "runtime/seccomp.h"
-#include "runtime/spec.h"
 
 struct child {
-	const struct spec *spec;
+	const struct container_options *o;
 	const struct mount_plan *mounts;
 	const struct cgroup *cgroup;       /* NULL: none */
 	const struct seccomp_prog *filter; /* NULL: none */
-	const char *bundle;                /* relative sources of binds start here */
-	int root;                          /* detached */
-	int stdio[3];
+	int root;                          /* detached; -1: the child opens spec->root itself */
 	int sync;
+	bool gate; /* wait, first of all, for what only the parent can do (ids, scope, devices) */
 };
 
 /* Never returns: execs, or reports over sync and exits. */

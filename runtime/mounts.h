@@ -12,18 +12,25 @@
 struct mount_plan {
 	const struct spec_mount *m;
 	struct mount_options o;
+	int fd; /* a detached copy of a bind's source, made by mounts_open(), or -1 */
 };
 int mounts_plan(
 	const struct spec *s, struct arena *mem, struct mount_plan **v, struct err *e) must_check;
 
+/* In the parent, before the child is cloned: copies of the sources that a child in a user namespace
+ * could not reach, and those to be id-mapped, which needs rights that the child lacks. `bundle`:
+ * where relative sources start. Nothing for other mounts, and nothing without the right to. */
+int mounts_open(struct mount_plan *v, const struct spec *s, int bundle, struct err *e) must_check;
+void mounts_close(struct mount_plan *v, size_t n);
+
 /* Where the container is being put together; all descriptors belong to the child's mount namespace.
  */
 struct mounts_place {
+	const struct spec *spec;
 	int root;   /* the new root, attached */
 	int bundle; /* relative sources of binds start here */
 	struct own_mounts own;
 	const struct cgroup *cgroup; /* NULL: none */
-	bool cgroup_ns;
 	int proc; /* receives a descriptor of the procfs that was mounted; -1 before */
 };
 int mounts_make(

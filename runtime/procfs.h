@@ -6,6 +6,10 @@
 
 #include "runtime/spec.h"
 
+/* A procfs of our own, attached nowhere, of the calling process's pid namespace. Where the kernel
+ * does not let a user namespace make one: /proc, verified. Returns an fd. */
+int procfs_open(struct err *e) must_check;
+
 /* Set every sysctl of s that belongs to one of its new namespaces; others are DENIED, since they
  * would change the host. proc: the root of a procfs. */
 int procfs_sysctls(int proc, const struct spec *s, struct err *e) must_check;

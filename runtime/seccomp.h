@@ -39,6 +39,9 @@ struct spec_seccomp {
 	unsigned flags; /* SECCOMP_FILTER_FLAG_* */
 	struct seccomp_rule *rules;
 	size_t nrules;
+	const json_t *source; /* the object it was read from, borrowed: what a cache can go by */
+	bool notifies;        /* some action is SCMP_ACT_NOTIFY */
+	const char *listener_path, *listener_metadata; /* NULL: none */
 };
 
 /* Reader of the object /linux/seccomp, for fields.h. */
@@ -51,11 +54,25 @@ struct seccomp_prog {
 	struct sock_filter *code;
 	size_t n;
 	unsigned flags;
+	bool notifies;
 };
 int seccomp_compile(struct seccomp_prog *p, const struct spec_seccomp *s, struct err *e) must_check;
 void seccomp_prog_fini(struct seccomp_prog *p);
 
-/* Put it on this process: needs no_new_privs or CAP_SYS_ADMIN. */
-int seccomp_install(const struct seccomp_prog *p, struct err *e) must_check;
+/* The same through a cache: the folder `dir` (0700, below the runtime's root; -1: none) keeps
+ * compiled programs by the digest of their source, the architecture and this version
+ * (seccomp-cache.c). A file that does not fit is compiled again and replaced; a folder that cannot
+ * be written does no harm. */
+int seccomp_cached(
+	struct seccomp_prog *p, int dir, const struct spec_seccomp *s, struct err *e) must_check;
+
+/* Put it on this process: needs no_new_privs or CAP_SYS_ADMIN. *listener receives the descriptor
+ * that notifications come from, when the filter has any, else -1. */
+int seccomp_install(const struct seccomp_prog *p, int *listener, struct err *e) must_check;
+
+/* Hand a listener to the agent at s->listener_path: `state` is the container process state (JSON)
+ * of runtime-spec config-linux.md "Container Process State", the descriptor goes with it. */
+int seccomp_send_listener(
+	const struct spec_seccomp *s, int listener, const char *state, struct err *e) must_check;
 
 #endif

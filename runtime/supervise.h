@@ -7,7 +7,9 @@
 #ifndef RUNTIME_SUPERVISE_H
 #define RUNTIME_SUPERVISE_H
 
-#include "runtime/container.h"
+#include <sys/types.h>
+
+#include "base/err.h"
 #include "runtime/relay.h"
 #include "runtime/tty.h"
 
@@ -25,8 +27,16 @@ struct supervise {
 	double deadline, last_interrupt;
 };
 
+/* The process: a container's first one, or one that exec added. */
+struct supervised {
+	pid_t pid;
+	int pidfd;    /* borrowed */
+	int terminal; /* own: the master of its terminal, or -1 */
+};
+
 struct supervise_options {
-	bool interactive;      /* pass our stdin on */
+	bool interactive; /* pass our stdin on */
+	bool as_is; /* give it our 0-2 whatever they are: what engines expect of an OCI runtime */
 	bool terminal;         /* the container has its own */
 	unsigned stop_seconds; /* from SIGTERM to SIGKILL */
 };
@@ -34,15 +44,16 @@ struct supervise_options {
 /* Before container_create(): blocks the signals that will be passed on, prepares the streams. */
 int supervise_init(
 	struct supervise *s, const struct supervise_options *o, struct err *e) must_check;
-/* After container_start(): until the container has ended and its output is written. *status is its
- * exit status, 128 + signal when one killed it; 125 instead of 0 when some of its output could not
- * be written, which is warned of.
+/* After the start: until the process has ended and its output is written; it is reaped. *status is
+ * its exit status, 128 + signal when one killed it; 125 instead of 0 when some of its output could
+ * not be written, which is warned of.
  *
  * Signals go to the container's first process. What the kernel does not do to the first process of
  * a pid namespace, dying of a signal that it does not handle, is done here with SIGKILL. SIGTERM is
  * followed by SIGKILL after the stop time, a second SIGTERM or a third SIGINT within two seconds at
  * once. */
-int supervise_run(struct supervise *s, struct container *c, int *status, struct err *e) must_check;
+int supervise_run(
+	struct supervise *s, const struct supervised *p, int *status, struct err *e) must_check;
 void supervise_fini(struct supervise *s);
 
 /* Are 0-2 open? Closed ones become /dev/null: else the next file opened would be a standard stream.

@@ -1,0 +1,57 @@
+/* svrun-oci: what its verbs share. One verb or two in each svrun/oci-*.c; main-oci.c has the table.
+ *
+ * Exit statuses: 1 for any error of the runtime (255 for `exec` when the process could not be
+ * started for another reason than its program), else that of the container's process. */
+#ifndef SVRUN_OCI_H
+#define SVRUN_OCI_H
+
+#include <stdbool.h>
+
+#include "runtime/state.h"
+#include "svrun/command.h"
+#include "svrun/options.h"
+
+/* The options before the verb. */
+struct oci {
+	const char *root_path; /* --root */
+	const char *log, *log_format;
+	bool systemd_cgroup, debug;
+	const char *criu; /* --criu PATH; NULL: looked up in PATH */
+};
+
+struct oci_verb {
+	struct command c; /* c.run is not used */
+	int (*run)(const struct oci *o, const struct command *self, int argc, char **argv,
+		struct err *e);
+};
+
+/* Open --root, made when missing. */
+int oci_root(const struct oci *o, struct err *e) must_check;
+/* state_open() in it. */
+int oci_open(
+	const struct oci *o, const char *id, bool lock, struct state *s, struct err *e) must_check;
+/* Write a pid into a file, as engines want it: no newline, replaced at once. */
+int oci_pid_file(const char *path, pid_t pid, struct err *e) must_check;
+
+#define OCI_VERB(name)                                                                             \
+	int name(const struct oci *o, const struct command *self, int argc, char **argv,           \
+		struct err *e)
+OCI_VERB(oci_create);     /* oci-create.c */
+OCI_VERB(oci_run);        /* oci-create.c */
+OCI_VERB(oci_restore);    /* oci-checkpoint.c */
+OCI_VERB(oci_checkpoint); /* oci-checkpoint.c */
+OCI_VERB(oci_start);      /* oci-start.c */
+OCI_VERB(oci_state);      /* oci-look.c */
+OCI_VERB(oci_list);       /* oci-look.c */
+OCI_VERB(oci_ps);         /* oci-look.c */
+OCI_VERB(oci_kill);       /* oci-kill.c */
+OCI_VERB(oci_delete);     /* oci-kill.c */
+OCI_VERB(oci_pause);      /* oci-cgroup.c */
+OCI_VERB(oci_resume);     /* oci-cgroup.c */
+OCI_VERB(oci_update);     /* oci-cgroup.c */
+OCI_VERB(oci_events);     /* oci-events.c */
+OCI_VERB(oci_exec);       /* oci-exec.c */
+OCI_VERB(oci_spec);       /* oci-spec.c */
+OCI_VERB(oci_features);   /* oci-features.c */
+
+#endif
