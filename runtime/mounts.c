@@ -54,6 +54,7 @@ int mounts_plan(const struct spec *s, struct arena *mem, struct mount_plan **v, 
 		struct mount_plan *p = &(*v)[i];
 
 		p->m = &s->mounts[i];
+		p->fd = -1;
 		if (mount_options_parse(&p->o, &p->m->options, mem, e) < 0 ||
 			check_destination(p, e) < 0)
 			return err_ctx(e, "mount %s", p->m->destination);
@@ -67,6 +68,24 @@ int mounts_plan(const struct spec *s, struct arena *mem, struct mount_plan **v, 
 				p->m->destination, p->o.data.v[0]);
 	}
 	return 0;
+}
+
+int mounts_open(struct mount_plan *v, const struct spec *s, int bundle, struct err *e)
+{
+	for (size_t i = 0; spec_new_ns(s, NS_USER) && i < s->nmounts; i++) {
+		if (!v[i].o.bind)
+			continue;
+		v[i].fd = fs_bind(bundle, v[i].m->source, v[i].o.bind_all, e);
+		if (v[i].fd < 0)
+			return err_ctx(e, "mount %s", v[i].m->destination);
+	}
+	return 0;
+}
+
+void mounts_close(struct mount_plan *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		sys_close_ref(&v[i].fd);
 }
 
 static int finish(int mnt, const struct mount_options *o, struct err *e)
@@ -86,7 +105,8 @@ static int make_bind(struct mounts_place *p, const struct mount_plan *m, struct 
 	enum point_kind kind;
 
 	/* Trusted: the source is named by the user, or lies in the bundle. */
-	auto_fd int mnt = fs_bind(p->bundle, m->m->source, m->o.bind_all, e);
+	auto_fd int mnt = m->fd >= 0 ? fcntl(m->fd, F_DUPFD_CLOEXEC, 0)
+				     : fs_bind(p->bundle, m->m->source, m->o.bind_all, e);
 	if (mnt < 0)
 		return -1;
 	if (sys_fstat(mnt, &st) < 0)
@@ -100,11 +120,7 @@ static int make_bind(struct mounts_place *p, const struct mount_plan *m, struct 
 
 static int make_cgroup(struct mounts_place *p, const struct mount_plan *m, int at, struct err *e)
 {
-	/* Without its own cgroup namespace a container would see, and could change, the host's tree
-	 * (CVE-2023-25809). */
-	uint64_t attrs = m->o.set | (p->cgroup_ns ? 0 : MOUNT_ATTR_RDONLY);
-
-	return cgroup_mount(p->cgroup, at, attrs, e);
+	return cgroup_mount(p->cgroup, at, m->o.set, spec_has_ns(p->spec, NS_CGROUP), e);
 }
 
 static int make_new(struct mounts_place *p, const struct mount_plan *m, struct err *e)

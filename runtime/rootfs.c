@@ -27,11 +27,12 @@ int rootfs_open(const char *bundle, const char *path, struct err *e)
 	return fs_bind(fd, "", true, e);
 }
 
-int rootfs_attach(int root, struct err *e)
+int rootfs_attach(int root, const struct spec *s, struct err *e)
 {
 	/* Slave, not private: what the host unmounts later must not stay alive in here, and binds
 	 * can still choose their propagation. */
-	if (sys_mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+	if (sys_mount(NULL, "/", NULL,
+		    MS_REC | (s->propagation == MS_PRIVATE ? MS_PRIVATE : MS_SLAVE), NULL) < 0)
 		return err_sys(e, "make the host's mounts slaves");
 	auto_fd int top = sys_open("/", O_PATH | O_DIRECTORY, 0);
 	if (top < 0)
@@ -41,13 +42,15 @@ int rootfs_attach(int root, struct err *e)
 	return fs_attr(root, false, 0, 0, MS_PRIVATE, e);
 }
 
-int rootfs_pivot(int root, bool readonly, struct err *e)
+int rootfs_pivot(int root, const struct spec *s, bool no_pivot, struct err *e)
 {
 	auto_fd int old = sys_open("/", O_PATH | O_DIRECTORY, 0);
 
 	if (old < 0)
 		return err_sys(e, "open /");
-	if (readonly && fs_attr(root, false, MOUNT_ATTR_RDONLY, 0, 0, e) < 0)
+	if (no_pivot)
+		return err_set(e, ERR_UNSUPPORTED, "--no-pivot");
+	if (s->root_readonly && fs_attr(root, false, MOUNT_ATTR_RDONLY, 0, 0, e) < 0)
 		return err_ctx(e, "read-only root");
 	/* pivot_root(".", ".") puts the old root on top of the new one, where it is taken away: no
 	 * folder for it is needed in the image. */
