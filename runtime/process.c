@@ -1,8 +1,11 @@
 #include "runtime/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,12 +13,15 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/lsm.h"
 #include "runtime/procfs.h"
 #include "runtime/rootfs.h"
+#include "runtime/sched.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -43,27 +49,61 @@ int process_rlimit(const struct spec_rlimit *r, struct err *e)
 		e, "this host allows at most %s to a process without CAP_SYS_RESOURCE", have);
 }
 
-static int set_limits(const struct spec_process *p, int proc, struct err *e)
+int process_oom_score(const struct spec_process *p, int proc, struct err *e)
 {
-	char text[16];
+	char want[16], now[16];
+
+	if (!p->oom_score_adj.set)
+		return 0;
+	snprintf(want, sizeof(want), "%d", (int)p->oom_score_adj.v);
+	if (procfs_read(proc, "self/oom_score_adj", now, sizeof(now), e) < 0)
+		return -1;
+	/* Who may not lower it may still ask for what it is. */
+	return str_eq(now, want) ? 0 : procfs_write(proc, "self/oom_score_adj", want, e);
+}
+
+static int set_limits(const struct process_confinement *c, struct err *e)
+{
+	const struct spec_process *p = c->process;
 
 	for (size_t i = 0; i < p->nrlimits; i++)
 		if (process_rlimit(&p->rlimits[i], e) < 0)
 			return -1;
-	if (!p->oom_score_adj.set)
-		return 0;
-	snprintf(text, sizeof(text), "%d", (int)p->oom_score_adj.v);
-	return procfs_write(proc, "self/oom_score_adj", text, e);
+	return process_oom_score(p, c->proc, e);
 }
 
-static int set_user(const struct spec_user *u, struct err *e)
+/* In a user namespace whose owner may not map groups, the kernel refuses setgroups; the process
+ * then keeps the runtime's own, which it cannot use for more than the caller could. */
+static bool groups_are_denied(int proc)
+{
+	char text[16];
+
+	return procfs_read(proc, "self/setgroups", text, sizeof(text), NULL) == 0 &&
+	       str_eq(text, "deny");
+}
+
+static int set_groups(const struct spec_user *u, int proc, struct err *e)
+{
+	/* Exactly the config's: what svrun was started with must not stay (CVE-2022-2989). */
+	if (setgroups(u->ngroups, u->groups) == 0)
+		return 0;
+	if (errno == EPERM && groups_are_denied(proc)) {
+		if (u->ngroups == 0)
+			return 0;
+		err_set(e, ERR_DENIED, "supplementary groups: this user namespace has none");
+		return err_hint(e, "more ids can be granted in /etc/subuid and /etc/subgid");
+	}
+	return err_sys(e, "supplementary groups");
+}
+
+/* The user's file permissions apply from here on, but no capability is lost yet. */
+static int set_user(const struct spec_user *u, int proc, struct err *e)
 {
 	gid_t gid = u->gid;
 	uid_t uid = u->uid;
 
-	/* Exactly the config's: what svrun was started with must not stay (CVE-2022-2989). */
-	if (setgroups(u->ngroups, u->groups) < 0)
-		return err_sys(e, "supplementary groups");
+	if (set_groups(u, proc, e) < 0)
+		return -1;
 	if (syscall(SYS_setresgid, gid, gid, gid) < 0)
 		return err_sys(e, "group %u", gid);
 	/* The capability sets come right after, in full: keep the permitted ones until then. */
@@ -87,28 +127,196 @@ int process_follow(int alive, struct err *e)
 	return 0;
 }
 
-int process_confine(
-	const struct spec *s, const struct seccomp_prog *filter, int proc, int alive, struct err *e)
+int process_unfollow(struct err *e)
 {
-	const struct spec_process *p = &s->process;
+	if (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0)
+		return err_sys(e, "PR_SET_PDEATHSIG");
+	return 0;
+}
 
-	/* Limits may need CAP_SYS_RESOURCE, the way to the working directory CAP_DAC_OVERRIDE. */
-	if (set_limits(p, proc, e) < 0 || rootfs_chdir(p->cwd, e) < 0)
+/* ---- CAP_MKNOD ---- */
+
+/* What every container may use. tun is in the rules that older engines give to all of theirs. */
+static const struct {
+	int64_t major, minor; /* -1: all */
+} common_devices[] = {
+	{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {5, 1}, {5, 2}, {136, -1}, {10, 200}};
+
+static bool is_common(char type, const struct opt_i64 *major, const struct opt_i64 *minor)
+{
+	for (size_t i = 0; i < sizeof(common_devices) / sizeof(common_devices[0]); i++)
+		if (type == 'c' && major->set && major->v == common_devices[i].major &&
+			(common_devices[i].minor < 0 ||
+				(minor->set && minor->v == common_devices[i].minor)))
+			return true;
+	return false;
+}
+
+bool process_withholds_mknod(const struct spec *s)
+{
+	bool granted = false;
+
+	for (size_t i = 0; i < s->ndevices; i++) {
+		const struct spec_device *d = &s->devices[i];
+		struct opt_i64 major = {true, d->major}, minor = {true, d->minor};
+
+		if (d->type != S_IFIFO &&
+			!is_common(d->type == S_IFBLK ? 'b' : 'c', &major, &minor))
+			granted = true;
+	}
+	for (size_t i = 0; i < s->resources.ndevices; i++) {
+		const struct spec_device_rule *r = &s->resources.devices[i];
+
+		if (!r->allow || !(r->access & (DEVICE_READ | DEVICE_WRITE)))
+			continue; /* to make a node opens nothing */
+		if (r->type == 'a' && !r->major.set && !r->minor.set)
+			return false;
+		if (!is_common(r->type, &r->major, &r->minor))
+			granted = true;
+	}
+	return granted;
+}
+
+static struct caps caps_of(const struct process_confinement *c)
+{
+	struct caps caps = c->process->caps;
+	uint64_t mknod = UINT64_C(1) << CAP_MKNOD;
+
+	if (process_withholds_mknod(c->spec)) {
+		caps.bounding &= ~mknod;
+		caps.permitted &= ~mknod;
+		caps.effective &= ~mknod;
+		caps.inheritable &= ~mknod;
+		caps.ambient &= ~mknod;
+	}
+	return caps;
+}
+
+/* ---- in their order ---- */
+
+static int install_filter(const struct process_confinement *c, struct err *e)
+{
+	auto_fd int listener = -1;
+
+	if (!c->filter)
+		return 0;
+	if (c->filter->notifies && !c->listener)
+		return err_set(e, ERR_UNSUPPORTED, "seccomp: nobody takes its notifications");
+	if (seccomp_install(c->filter, &listener, e) < 0)
+		return -1;
+	return listener < 0 ? 0 : c->listener(c->ctx, listener, e);
+}
+
+/* First with all rights, then with those of the user: a network file system may know root as
+ * nobody. */
+static int enter_cwd(const struct process_confinement *c, bool *entered, struct err *e)
+{
+	struct err denied = {0};
+
+	*entered = rootfs_chdir(c->process->cwd, &denied) == 0;
+	if (*entered || denied.sys == EACCES)
+		return 0;
+	if (e)
+		*e = denied;
+	return -1;
+}
+
+int process_confine(const struct process_confinement *c, struct err *e)
+{
+	const struct spec_process *p = c->process;
+	struct caps caps = caps_of(c);
+	bool entered;
+
+	/* All that may need more rights than the process will have: CAP_SYS_NICE, CAP_SYS_RESOURCE,
+	 * CAP_DAC_OVERRIDE on the way to the working directory. */
+	if (sched_apply(c->spec, p, e) < 0 || set_limits(c, e) < 0 ||
+		lsm_apply(p, c->proc, e) < 0 || enter_cwd(c, &entered, e) < 0)
 		return -1;
 	umask(p->user.umask.set ? (mode_t)p->user.umask.v : 022);
 	/* Without no_new_privs a filter needs CAP_SYS_ADMIN, which is about to go. */
-	if (!p->no_new_privs && filter && seccomp_install(filter, e) < 0)
+	if (!p->no_new_privs && install_filter(c, e) < 0)
 		return -1;
 	/* The bounding set needs CAP_SETPCAP; the user change would empty the other sets. */
-	if (caps_apply_bounding(&p->caps, e) < 0 || set_user(&p->user, e) < 0 ||
-		caps_apply(&p->caps, e) < 0)
+	if (caps_apply_bounding(&caps, e) < 0 || set_user(&p->user, c->proc, e) < 0)
+		return -1;
+	if (!entered && rootfs_chdir(p->cwd, e) < 0)
+		return -1;
+	if (caps_apply(&caps, e) < 0)
 		return -1;
 	if (p->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(e, "no_new_privs");
-	if (process_follow(alive, e) < 0) /* a change of user has cleared it */
+	/* A change of user has cleared it. */
+	if (c->follow >= 0 && process_follow(c->follow, e) < 0)
 		return -1;
-	if (p->no_new_privs && filter && seccomp_install(filter, e) < 0)
-		return -1;
+	return p->no_new_privs ? install_filter(c, e) : 0;
+}
+
+void process_reset_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig != SIGKILL && sig != SIGSTOP)
+			signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* ---- descriptors ---- */
+
+int process_close_others(unsigned preserve, int **keep, size_t nkeep, struct err *e)
+{
+	int first, next;
+
+	if (preserve > INT_MAX / 2)
+		return err_set(e, ERR_USAGE, "%u descriptors to preserve", preserve);
+	next = first = 3 + (int)preserve;
+	/* Above all places that they go to, and then down: none may be written over before it has
+	 * been moved. */
+	for (size_t i = 0; i < nkeep; i++)
+		if (*keep[i] >= 0) {
+			*keep[i] = fcntl(*keep[i], F_DUPFD_CLOEXEC, first + (int)nkeep);
+			if (*keep[i] < 0)
+				return err_sys(e, "move a descriptor");
+		}
+	for (size_t i = 0; i < nkeep; i++)
+		if (*keep[i] >= 0) {
+			if (sys_dup3(*keep[i], next, O_CLOEXEC) < 0)
+				return err_sys(e, "move a descriptor");
+			*keep[i] = next++;
+		}
+	if (sys_close_range((unsigned)next, ~0U, 0) < 0)
+		return err_sys(e, "close_range");
+	return 0;
+}
+
+/* A pipe of another user can't be opened again through /dev/stdout. Pipes only: chown of a file or
+ * of a terminal would reach out of the container. */
+static void give_pipe(int fd, const struct spec_user *u)
+{
+	struct statfs fs;
+
+	if (u->uid && fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC &&
+		fchown(fd, u->uid, u->gid) < 0)
+		return; /* it can be used all the same, only not opened again */
+}
+
+int process_streams(const int fds[3], const struct spec_user *u, struct err *e)
+{
+	int copy[3];
+
+	/* Copies first: any of the three may stand where another one goes. */
+	for (int i = 0; i < 3; i++) {
+		copy[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+		if (copy[i] < 0)
+			return err_sys(e, "standard stream %d", i);
+	}
+	for (int i = 0; i < 3; i++) {
+		if (sys_dup3(copy[i], i, 0) < 0)
+			return err_sys(e, "standard stream %d", i);
+		close(copy[i]);
+		give_pipe(i, u);
+	}
 	return 0;
 }
 

@@ -15,9 +15,14 @@ int process_follow(int alive, struct err *e) must_check;
 /* No longer. */
 int process_unfollow(struct err *e) must_check;
 
+/* Set p's oom_score_adj, unless it has that value already. proc: the root of a procfs. In a new
+ * user namespace only before the process stops being dumpable: the file is the host's root's from
+ * then on. process_confine() does it too. */
+int process_oom_score(const struct spec_process *p, int proc, struct err *e) must_check;
+
 /* How a process is to be confined. */
 struct process_confinement {
-	const struct spec *spec;            /* sysctls and namespaces are not looked at */
+	const struct spec *spec;            /* the container's */
 	const struct spec_process *process; /* spec->process, or what exec runs */
 	const struct seccomp_prog *filter;  /* NULL: none */
 	int proc;   /* root of a verified procfs, of the container's pid namespace; -1: none */
@@ -27,15 +32,24 @@ struct process_confinement {
 	void *ctx;
 };
 
-/* Scheduler, io priority, memory policy, personality, limits, working directory, LSM labels,
- * groups, capabilities, user, no_new_privs, filter. */
+/* Scheduler, io priority, memory policy, personality, limits, LSM labels, working directory,
+ * groups, capabilities, user, no_new_privs, filter. The capability sets are those of the process,
+ * without CAP_MKNOD when process_withholds_mknod(). */
 int process_confine(const struct process_confinement *c, struct err *e) must_check;
+
+/* Is the container granted devices beyond those that every container has, by linux.devices or by a
+ * rule of linux.resources.devices? Who may make nodes could then open others that such a rule is
+ * broad enough for (CVE-2021-1056), so CAP_MKNOD goes. Not when a rule grants all devices: there is
+ * nothing left to keep it from. */
+bool process_withholds_mknod(const struct spec *s);
 
 /* Signals as after boot: what the runtime ignores or blocks is its own business. */
 void process_reset_signals(void);
 
 /* Nothing but 0-2 and the next `preserve` descriptors stays open through exec: closes all others
- * but keep[], which are moved as high as can be and get O_CLOEXEC. (CVE-2024-21626) */
+ * but keep[], which are moved to the numbers after those and get O_CLOEXEC; -1 in keep is fine.
+ * None of them may lead out of the container, as exec looks the program's name up while they are
+ * still open: /proc/self/fd/N (CVE-2024-21626). */
 int process_close_others(unsigned preserve, int **keep, size_t nkeep, struct err *e) must_check;
 
 /* Put copies of fds[] on 0-2. A pipe is given to the process's user, so that it can be opened again

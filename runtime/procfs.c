@@ -1,67 +1,175 @@
 #include "runtime/procfs.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "base/sys.h"
 
-int procfs_write(int proc, const char *path, const char *text, struct err *e)
+static bool is_procfs(int fd)
 {
 	struct statfs fs;
 
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+int procfs_open(struct err *e)
+{
+	struct stat st;
+
+	auto_fd int fs = sys_fsopen("proc");
+	if (fs >= 0 && sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0) {
+		int fd = sys_fsmount(fs, 0);
+
+		if (fd >= 0)
+			return fd;
+	}
+	if (errno != EPERM)
+		return err_sys(e, "mount a procfs");
+	/* The number says that it is the root of a procfs, not a folder of one. */
+	auto_fd int fd = sys_open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return err_sys(e, "/proc");
+	if (!is_procfs(fd) || sys_fstat(fd, &st) < 0 || st.st_ino != 1)
+		return err_set(e, ERR_DENIED, "/proc is not a procfs");
+	return steal_fd(&fd);
+}
+
+/* No mount on the way either: a procfs that is visible somewhere may have other files of itself
+ * bound over those that we mean. */
+static int open_file(int proc, const char *path, int flags, struct err *e)
+{
+	struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+
 	if (proc < 0)
 		return err_set(e, ERR_UNSUPPORTED, "%s: the config mounts no procfs", path);
-	auto_fd int fd = sys_open_beneath(proc, path, O_WRONLY, 0);
+	auto_fd int fd = (int)syscall(SYS_openat2, proc, path, &how, sizeof(how));
 	if (fd < 0)
 		return err_sys(e, "open %s", path);
-	if (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+	if (!is_procfs(fd))
 		return err_set(e, ERR_DENIED, "%s is not on a procfs", path);
+	return steal_fd(&fd);
+}
+
+int procfs_write(int proc, const char *path, const char *text, struct err *e)
+{
+	auto_fd int fd = open_file(proc, path, O_WRONLY, e);
+
+	if (fd < 0)
+		return -1;
 	if (sys_write_all(fd, text, strlen(text)) < 0)
 		return err_sys(e, "write '%.64s' to %s", text, path);
 	return 0;
 }
 
+int procfs_read(int proc, const char *path, char *text, size_t size, struct err *e)
+{
+	auto_fd int fd = open_file(proc, path, O_RDONLY, e);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = sys_read(fd, text, size);
+	if (n < 0)
+		return err_sys(e, "read %s", path);
+	if ((size_t)n >= size)
+		return err_set(e, ERR_CORRUPT, "%s is longer than expected", path);
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return 0;
+}
+
+/* ---- sysctls ---- */
+
 static const struct {
 	const char *pattern;
 	enum ns_kind ns;
+	const char *file; /* of the namespace in /proc/PID/ns */
 } namespaced[] = {
-	{"net.**", NS_NETWORK},
-	{"kernel.msg*", NS_IPC},
-	{"kernel.sem", NS_IPC},
-	{"kernel.shm*", NS_IPC},
-	{"fs.mqueue.**", NS_IPC},
-	{"kernel.domainname", NS_UTS},
+	{"net/**", NS_NETWORK, "net"},
+	{"kernel/msg*", NS_IPC, "ipc"},
+	{"kernel/sem", NS_IPC, "ipc"},
+	{"kernel/shm*", NS_IPC, "ipc"},
+	{"fs/mqueue/**", NS_IPC, "ipc"},
+	{"kernel/hostname", NS_UTS, "uts"},
+	{"kernel/domainname", NS_UTS, "uts"},
+	{"user/**", NS_USER, "user"},
 };
 
-static int allowed(const struct spec *s, const char *name, struct err *e)
+/* A namespace that the config names by path may be the host's own. */
+static bool is_hosts(int proc, const char *file)
 {
+	char path[64];
+	struct stat host, own;
+
+	snprintf(path, sizeof(path), "/proc/1/ns/%s", file);
+	if (stat(path, &host) < 0)
+		return false; /* who may not look may not change it either */
+	snprintf(path, sizeof(path), "self/ns/%s", file);
+	return fstatat(proc, path, &own, 0) < 0 || own.st_ino == host.st_ino;
+}
+
+static int allowed(
+	int proc, const struct spec *s, const char *path, const char *name, struct err *e)
+{
+	if (str_eq(path, "kernel/hostname") && s->hostname)
+		return err_set(e, ERR_USAGE, "sysctl %s: the config has a hostname, too", name);
 	for (size_t i = 0; i < sizeof(namespaced) / sizeof(namespaced[0]); i++)
-		if (str_glob(namespaced[i].pattern, name) && s->namespaces[namespaced[i].ns])
+		if (str_glob(namespaced[i].pattern, path) && spec_has_ns(s, namespaced[i].ns) &&
+			(spec_new_ns(s, namespaced[i].ns) || !is_hosts(proc, namespaced[i].file)))
 			return 0;
 	err_set(e, ERR_DENIED, "sysctl %.100s would change the host", name);
 	return err_hint(e,
-		"net.*, kernel.msg*, kernel.sem, kernel.shm* and fs.mqueue.* can be set, "
-		"with a new namespace of that kind");
+		"net.*, kernel.msg*, kernel.sem, kernel.shm*, fs.mqueue.* and the host's names can "
+		"be set, in a container that has its own namespace of that kind");
+}
+
+/* The first separator says which of the two is one; the other is then part of a name. */
+static int path_of(const char *name, char *path, size_t size)
+{
+	size_t first = strcspn(name, "./");
+
+	if (str_copy(path, size, name) < 0)
+		return -1;
+	for (char *p = path; name[first] == '.' && *p; p++)
+		if (*p == '.' || *p == '/')
+			*p = *p == '.' ? '/' : '.';
+	return 0;
+}
+
+/* Nothing that leads elsewhere than the patterns see: empty parts, "." and "..". */
+static bool is_plain(const char *path)
+{
+	for (const char *p = path;; p++) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 0 || (p[0] == '.' && (n == 1 || (n == 2 && p[1] == '.'))))
+			return false;
+		p += n;
+		if (!*p)
+			return true;
+	}
 }
 
 int procfs_sysctls(int proc, const struct spec *s, struct err *e)
 {
-	for (size_t i = 0; i < s->nsysctls; i++) {
-		const struct spec_sysctl *c = &s->sysctls[i];
-		char path[256] = "sys/";
-		size_t n = strlen(path);
+	for (size_t i = 0; i < s->sysctls.n; i++) {
+		const struct spec_pair *c = &s->sysctls.v[i];
+		char path[256] = "sys/", *name = path + strlen("sys/");
 
-		/* Dots separate; a slash would name something the patterns did not see. */
-		if (strchr(c->name, '/') || str_copy(path + n, sizeof(path) - n, c->name) < 0)
+		if (path_of(c->name, name, sizeof(path) - strlen("sys/")) < 0 || !is_plain(name))
 			return err_set(e, ERR_USAGE, "sysctl '%.100s'", c->name);
-		if (allowed(s, c->name, e) < 0)
+		if (allowed(proc, s, name, c->name, e) < 0)
 			return -1;
-		for (char *p = path + n; *p; p++)
-			if (*p == '.')
-				*p = '/';
 		if (procfs_write(proc, path, c->value, e) < 0)
 			return err_ctx(e, "sysctl %s", c->name);
 	}

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -93,7 +94,7 @@ static int prepare_stream(struct supervise *s, int i, struct err *e)
 		s->stdio[i] = sys_open("/dev/null", O_RDWR, 0);
 		return s->stdio[i] < 0 ? err_sys(e, "/dev/null") : 0;
 	}
-	if (!can_be_given(i))
+	if (!s->as_is && !can_be_given(i))
 		return pipe_stream(s, i, e);
 	s->stdio[i] = fcntl(i, F_DUPFD_CLOEXEC, 3);
 	return s->stdio[i] < 0 ? err_sys(e, "standard stream %d", i) : 0;
@@ -120,6 +121,7 @@ int supervise_init(struct supervise *s, const struct supervise_options *o, struc
 		.master = -1,
 		.tty = {.fd = -1},
 		.interactive = o->interactive,
+		.as_is = o->as_is,
 		.terminal = o->terminal,
 		.stop_ms = o->stop_seconds * 1000};
 	if (open_signals(s, e) < 0)
@@ -147,11 +149,9 @@ void supervise_fini(struct supervise *s)
 }
 
 /* The container's terminal against ours: master to stdout, stdin to master. */
-static int connect_terminal(struct supervise *s, struct container *c, struct err *e)
+static int connect_terminal(struct supervise *s, int own_master, struct err *e)
 {
-	s->master = container_take_terminal(c);
-	if (s->master < 0)
-		return err_set(e, ERR_SYSTEM, "the container has no terminal");
+	s->master = own_master;
 	if (fcntl(s->master, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(e, "terminal");
 	tty_copy_size(s->master);
@@ -196,10 +196,10 @@ static bool is_stop(int sig)
 	return sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
 }
 
-static void send_signal(struct container *c, int sig)
+static void send_signal(const struct supervised *p, int sig)
 {
 	/* A process that has ended meanwhile is what the loop waits for anyway. */
-	if (syscall(SYS_pidfd_send_signal, container_pidfd(c), sig, NULL, 0) < 0)
+	if (syscall(SYS_pidfd_send_signal, p->pidfd, sig, NULL, 0) < 0)
 		return;
 }
 
@@ -211,7 +211,7 @@ static void give_up_output(struct supervise *s)
 			relay_fini(s->relays[i]);
 }
 
-static void stop(struct supervise *s, struct container *c, int sig)
+static void stop(struct supervise *s, const struct supervised *p, int sig)
 {
 	double now = sys_now_ms();
 	bool again = false;
@@ -229,14 +229,14 @@ static void stop(struct supervise *s, struct container *c, int sig)
 		s->last_interrupt = now;
 		again = s->asked >= 3;
 	}
-	if (again || unhandled(container_pid(c), sig)) {
+	if (again || unhandled(p->pid, sig)) {
 		s->killed_by = sig;
 		sig = SIGKILL;
 	}
-	send_signal(c, sig);
+	send_signal(p, sig);
 }
 
-static void pass_signals(struct supervise *s, struct container *c)
+static void pass_signals(struct supervise *s, const struct supervised *p)
 {
 	struct signalfd_siginfo info;
 
@@ -251,10 +251,10 @@ static void pass_signals(struct supervise *s, struct container *c)
 		}
 		if (sig == SIGCONT)
 			tty_raw_again(&s->tty);
-		if (is_stop(sig))
-			stop(s, c, sig);
+		if (is_stop(sig) && !s->as_is)
+			stop(s, p, sig);
 		else
-			send_signal(c, sig);
+			send_signal(p, sig);
 	}
 }
 
@@ -279,10 +279,10 @@ static int time_left(const struct supervise *s)
 
 enum { P_SIGNALS, P_PROCESS, P_RELAYS, P_COUNT = P_RELAYS + 6 };
 
-static int wait_once(struct supervise *s, struct container *c, struct err *e)
+static int wait_once(struct supervise *s, const struct supervised *process, struct err *e)
 {
 	struct pollfd p[P_COUNT] = {{.fd = s->signals, .events = POLLIN},
-		{.fd = s->ended ? -1 : container_pidfd(c), .events = POLLIN}};
+		{.fd = s->ended ? -1 : process->pidfd, .events = POLLIN}};
 	int n;
 
 	for (int i = 0; i < 3; i++)
@@ -296,10 +296,10 @@ static int wait_once(struct supervise *s, struct container *c, struct err *e)
 	if (n == 0 && s->deadline > 0) {
 		s->killed_by = 0;
 		s->deadline = 0;
-		send_signal(c, SIGKILL);
+		send_signal(process, SIGKILL);
 	}
 	if (p[P_SIGNALS].revents)
-		pass_signals(s, c);
+		pass_signals(s, process);
 	if (p[P_PROCESS].revents)
 		s->ended = true;
 	for (int i = 0; i < 3; i++)
@@ -321,18 +321,29 @@ static void report_lost_output(const struct supervise *s, int *status)
 		}
 }
 
-int supervise_run(struct supervise *s, struct container *c, int *status, struct err *e)
+static int reap(const struct supervised *p, int *status, struct err *e)
+{
+	siginfo_t info;
+
+	while (waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "wait for process %d", (int)p->pid);
+	*status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+	return 0;
+}
+
+int supervise_run(struct supervise *s, const struct supervised *p, int *status, struct err *e)
 {
 	/* Only the container keeps its ends: else a stream would never end. */
 	for (int i = 0; i < 3; i++)
 		sys_close_ref(&s->stdio[i]);
-	if (s->terminal && connect_terminal(s, c, e) < 0)
+	if (s->terminal && connect_terminal(s, p->terminal, e) < 0)
 		return -1;
 	while (!s->ended || !output_done(s))
-		if (wait_once(s, c, e) < 0)
+		if (wait_once(s, p, e) < 0)
 			return -1;
 	tty_restore(&s->tty);
-	if (container_reap(c, status, e) < 0)
+	if (reap(p, status, e) < 0)
 		return -1;
 	if (s->killed_by && *status == 128 + SIGKILL)
 		*status = 128 + s->killed_by;

@@ -19,7 +19,7 @@ struct supervise {
 	int master;   /* of the container's terminal, or -1 */
 	struct relay *relays[3];
 	struct tty tty;
-	bool interactive, terminal;
+	bool interactive, as_is, terminal;
 	unsigned stop_ms;
 	/* While it runs: */
 	bool ended;
@@ -36,9 +36,11 @@ struct supervised {
 
 struct supervise_options {
 	bool interactive; /* pass our stdin on */
-	bool as_is; /* give it our 0-2 whatever they are: what engines expect of an OCI runtime */
+	/* What engines expect of an OCI runtime: it gets our 0-2 whatever they are, and every
+	 * signal as it came; none is carried out by us. */
+	bool as_is;
 	bool terminal;         /* the container has its own */
-	unsigned stop_seconds; /* from SIGTERM to SIGKILL */
+	unsigned stop_seconds; /* from SIGTERM to SIGKILL; not with as_is */
 };
 
 /* Before container_create(): blocks the signals that will be passed on, prepares the streams. */
