@@ -2,19 +2,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/keyctl.h>
-#include <linux/magic.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/sys.h"
 #include "runtime/dev.h"
+#include "runtime/door.h"
+#include "runtime/hooks.h"
+#include "runtime/idmap.h"
 #include "runtime/ns.h"
 #include "runtime/process.h"
 #include "runtime/procfs.h"
@@ -26,26 +27,60 @@ struct build {
 	struct child *c;
 	const struct spec *s;
 	struct mounts_place place;
-	int null;
+	int null, door;
 	int master, slave;
+	pid_t pid; /* ours, as the supervisor sees it; 0: not told */
 };
+
+/* ---- what the supervisor is waited for ---- */
+
+static int tell(struct build *b, enum sync_kind kind, int fd, struct err *e)
+{
+	struct sync_msg m = {.kind = kind};
+
+	return sync_send(b->c->sync, &m, fd, e);
+}
+
+static int hear(struct build *b, struct sync_msg *m, struct err *e)
+{
+	if (sync_recv(b->c->sync, m, NULL, e) < 0)
+		return -1;
+	if (m->kind == SYNC_END)
+		_exit(125); /* the supervisor gave up, and has said why */
+	if (m->pid)
+		b->pid = m->pid;
+	return 0;
+}
+
+/* Tell that we got here, and wait until the supervisor has done its part. */
+static int pause_at(struct build *b, enum sync_kind kind, struct err *e)
+{
+	struct sync_msg m;
+
+	if (tell(b, kind, -1, e) < 0 || hear(b, &m, e) < 0)
+		return -1;
+	return m.kind == SYNC_GO ? 0 : err_set(e, ERR_SYSTEM, "unexpected message %d", m.kind);
+}
+
+/* ---- steps ---- */
 
 static int step_alone(struct build *b, struct err *e)
 {
-	/* First, so that no half-made container outlives a killed svrun and holds its locks. */
+	/* First, so that no half-made container outlives a killed runtime and holds its locks. */
 	if (process_follow(b->c->sync, e) < 0)
 		return -1;
-	/* Until exec this process is svrun, with svrun's memory and descriptors: nothing inside may
-	 * look at it. Its own session: no way to the host's terminal (TIOCSTI). */
+	/* Until exec this process is the runtime, with its memory and descriptors: nothing inside
+	 * may look at it. Its own session: no way to the host's terminal (TIOCSTI). */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "PR_SET_DUMPABLE");
 	if (setsid() < 0)
 		return err_sys(e, "setsid");
 	/* And its own session keyring: what the host's session holds is not for it. */
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+	if (!b->c->o->keep_keyring && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
+		errno != ENOSYS)
 		return err_sys(e, "new session keyring");
 	umask(0);
-	return 0;
+	return b->c->gate ? pause_at(b, SYNC_ALONE, e) : 0;
 }
 
 static int step_cgroup(struct build *b, struct err *e)
@@ -53,6 +88,24 @@ static int step_cgroup(struct build *b, struct err *e)
 	if (b->c->cgroup && cgroup_join(b->c->cgroup, e) < 0)
 		return -1;
 	return ns_cgroup(b->s, e);
+}
+
+/* Root of the user namespace: until now we have all its capabilities, but no id in it, and files
+ * that we make need one. */
+static int step_ids(struct build *b, struct err *e)
+{
+	bool mapped = !b->s->uids.n || idmap_host(&b->s->uids, 0) >= 0;
+
+	if (!spec_has_ns(b->s, NS_USER) || !mapped)
+		return 0;
+	/* Where the ids were mapped without root the kernel forbids it; there is none to drop then
+	 * that our user does not have anyway. */
+	if (setgroups(0, NULL) < 0 && errno != EPERM)
+		return err_sys(e, "drop groups");
+	if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+		return err_sys(e, "become root of the user namespace");
+	/* The change of ids has made us dumpable by what fs.suid_dumpable says. */
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(e, "PR_SET_DUMPABLE") : 0;
 }
 
 static int step_names(struct build *b, struct err *e)
@@ -64,13 +117,17 @@ static int step_root(struct build *b, struct err *e)
 {
 	/* Descriptors of the supervisor's mount namespace cannot be bound in this one: opened
 	 * again. */
-	b->place.bundle = sys_open(b->c->bundle, O_PATH | O_DIRECTORY, 0);
+	b->place.bundle = sys_open(b->c->o->bundle, O_PATH | O_DIRECTORY, 0);
 	if (b->place.bundle < 0)
-		return err_sys(e, "bundle %s", b->c->bundle);
+		return err_sys(e, "bundle %s", b->c->o->bundle);
 	b->null = dev_null(e); /* before any file of the image can be met */
-	if (b->null < 0 || rootfs_attach(b->c->root, e) < 0)
+	if (b->null < 0)
 		return -1;
-	return own_mounts_add(&b->place.own, b->c->root, e);
+	if (b->place.root < 0)
+		b->place.root = rootfs_open(b->c->o->bundle, b->s->root, e);
+	if (b->place.root < 0 || rootfs_attach(b->place.root, b->s, e) < 0)
+		return -1;
+	return own_mounts_add(&b->place.own, b->place.root, e);
 }
 
 static int step_mounts(struct build *b, struct err *e)
@@ -80,28 +137,40 @@ static int step_mounts(struct build *b, struct err *e)
 
 static int step_devices(struct build *b, struct err *e)
 {
-	return dev_fill(b->c->root, b->s, &b->place.own, e);
+	return dev_fill(b->place.root, b->s, &b->place.own, e);
 }
 
 /* An image may name a working directory that it does not have. */
 static int step_workdir(struct build *b, struct err *e)
 {
+	if (!b->s->process.given)
+		return 0;
 	auto_fd int fd =
-		mount_point(b->c->root, b->s->process.cwd, POINT_DIR, false, &b->place.own, e);
+		mount_point(b->place.root, b->s->process.cwd, POINT_DIR, false, &b->place.own, e);
 
 	return fd < 0 ? err_ctx(e, "working directory") : 0;
 }
 
-static int step_sysctls(struct build *b, struct err *e)
+/* A procfs of the container's pid namespace, where anything is to be written to one: that of its
+ * config, else one that is attached nowhere. */
+static int step_procfs(struct build *b, struct err *e)
 {
-	return b->s->nsysctls ? procfs_sysctls(b->place.proc, b->s, e) : 0;
+	const struct spec_process *p = &b->s->process;
+
+	if (b->place.proc < 0 &&
+		(b->s->sysctls.n || p->oom_score_adj.set || p->apparmor || p->selinux)) {
+		b->place.proc = procfs_open(e);
+		if (b->place.proc < 0)
+			return -1;
+	}
+	return b->s->sysctls.n ? procfs_sysctls(b->place.proc, b->s, e) : 0;
 }
 
 static int step_masks(struct build *b, struct err *e)
 {
-	if (mounts_readonly(b->c->root, &b->s->readonly, e) < 0)
+	if (mounts_readonly(b->place.root, &b->s->readonly, e) < 0)
 		return -1;
-	return mounts_mask(b->c->root, b->null, &b->s->masked, e);
+	return mounts_mask(b->place.root, b->null, &b->s->masked, e);
 }
 
 static int step_terminal(struct build *b, struct err *e)
@@ -112,7 +181,7 @@ static int step_terminal(struct build *b, struct err *e)
 
 	if (!p->terminal)
 		return 0;
-	b->master = dev_terminal(b->c->root, &b->place.own, &b->slave, e);
+	b->master = dev_terminal(b->place.root, &b->place.own, &b->slave, e);
 	if (b->master < 0)
 		return -1;
 	if (p->rows && ioctl(b->master, TIOCSWINSZ, &size) < 0)
@@ -121,131 +190,147 @@ static int step_terminal(struct build *b, struct err *e)
 		return err_sys(e, "controlling terminal");
 	if (fchown(b->slave, p->user.uid, (gid_t)-1) < 0)
 		return err_sys(e, "owner of the terminal");
-	for (int i = 0; i < 3; i++)
-		b->c->stdio[i] = b->slave;
 	return 0;
+}
+
+/* The hooks of the supervisor's side, then those of ours, while the host's tree is still there. */
+static int step_hooks(struct build *b, struct err *e)
+{
+	const struct spec_hooks *h = b->s->hooks;
+	auto_free char *state = NULL;
+
+	if (!h[HOOK_PRESTART].n && !h[HOOK_CREATE_RUNTIME].n && !h[HOOK_CREATE_CONTAINER].n)
+		return 0;
+	if (pause_at(b, SYNC_MOUNTED, e) < 0)
+		return -1;
+	state = hook_state_text(b->s, b->c->o->id, "created", b->pid, b->c->o->bundle);
+	return hooks_run(b->s, HOOK_CREATE_CONTAINER, state, e);
 }
 
 static int step_pivot(struct build *b, struct err *e)
 {
-	return rootfs_pivot(b->c->root, b->s->root_readonly, e);
+	return rootfs_pivot(b->place.root, b->s, b->c->o->no_pivot, e);
 }
 
-/* A pipe of another user can't be opened again through /dev/stdout. Pipes only: chown of a file or
- * of a terminal would reach out of the container. */
-static void give_pipe(int fd, const struct spec_user *u)
+static int step_streams(struct build *b, struct err *e)
 {
-	struct statfs fs;
+	const int tty[3] = {b->slave, b->slave, b->slave};
 
-	if (u->uid && fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC &&
-		fchown(fd, u->uid, u->gid) < 0)
-		return; /* it can be used all the same, only not opened again */
+	return process_streams(b->slave >= 0 ? tty : b->c->o->stdio, &b->s->process.user, e);
 }
 
-static int step_stdio(struct build *b, struct err *e)
+/* In this order: each relies on what those before it made. Those marked need a mount namespace that
+ * is ours to fill: one that was joined is what it is. */
+static const struct {
+	int (*step)(struct build *b, struct err *e);
+	bool fills;
+} steps[] = {
+	{step_alone, false},
+	{step_cgroup, false},
+	{step_ids, false},
+	{step_names, false},
+	{step_root, true},
+	{step_mounts, true},
+	{step_devices, true},
+	{step_workdir, true},
+	{step_procfs, false},
+	{step_masks, true},
+	{step_terminal, true},
+	{step_hooks, false},
+	{step_pivot, true},
+	{step_streams, false},
+};
+
+/* ---- from READY to the program ---- */
+
+/* Nothing that leads out of the container stays open, from before the wait on: it may be long, and
+ * whoever started us may wait for the end of a descriptor that we got from it. */
+static int close_others(struct build *b, struct err *e)
 {
-	int copy[3];
+	int *keep[] = {&b->c->sync, &b->door, &b->place.proc};
 
-	/* Copies first: any of the three may stand where another one goes. */
-	for (int i = 0; i < 3; i++) {
-		copy[i] = fcntl(b->c->stdio[i], F_DUPFD_CLOEXEC, 3);
-		if (copy[i] < 0)
-			return err_sys(e, "standard stream %d", i);
-	}
-	for (int i = 0; i < 3; i++) {
-		if (sys_dup3(copy[i], i, 0) < 0)
-			return err_sys(e, "standard stream %d", i);
-		close(copy[i]);
-		give_pipe(i, &b->s->process.user);
-	}
-	return 0;
+	return process_close_others(b->c->o->preserve_fds, keep, 3, e);
 }
 
-/* In this order: each relies on what those before it made. */
-static int (*const steps[])(struct build *b, struct err *e) = {step_alone, step_cgroup, step_names,
-	step_root, step_mounts, step_devices, step_workdir, step_sysctls, step_masks, step_terminal,
-	step_pivot, step_stdio};
-
-static void fail(int sync, int status, const struct err *e)
+/* Live on without the supervisor that made us, until another one knocks. */
+static int wait_at_door(struct build *b, struct err *e)
 {
-	struct sync_msg m = {SYNC_FAILED, status, *e};
-
-	if (sync_send(sync, &m, -1, NULL) < 0)
-		_exit(125); /* nobody is left to tell */
-	_exit(status);
+	if (listen(b->door, 1) < 0)
+		return err_sys(e, "listen");
+	if (process_unfollow(e) < 0 || tell(b, SYNC_READY, -1, e) < 0)
+		return -1;
+	sys_close_ref(&b->c->sync);
+	b->c->sync = door_open(b->door, e);
+	sys_close_ref(&b->door);
+	return b->c->sync < 0 ? -1 : 0;
 }
 
-/* Signals as after boot: what svrun ignores or blocks is its own business. */
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int sig = 1; sig < NSIG; sig++)
-		if (sig != SIGKILL && sig != SIGSTOP)
-			signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static int wait_for_start(int sync, struct err *e)
+static int wait_for_start(struct build *b, struct err *e)
 {
 	struct sync_msg m;
 
-	if (sync_recv(sync, &m, NULL, e) < 0)
+	if (hear(b, &m, e) < 0)
+		return -1;
+	if (m.kind == SYNC_DETACH && b->door >= 0 && (wait_at_door(b, e) < 0 || hear(b, &m, e) < 0))
 		return -1;
 	if (m.kind != SYNC_START)
-		_exit(125); /* the supervisor gave up, and has said why */
-	return 0;
+		return err_set(e, ERR_SYSTEM, "unexpected message %d", m.kind);
+	return b->c->o->detach ? process_unfollow(e) : 0;
 }
 
-/* Nothing but 0-2 may be open when the program's name is looked up: /proc/self/fd/N would lead out
- * (CVE-2024-21626). The socket, which tells how exec went, leads nowhere; it and the procfs move to
- * the lowest numbers. */
-static int close_others(struct build *b, struct err *e)
+static int run_start_hooks(struct build *b, struct err *e)
 {
-	int sync = fcntl(b->c->sync, F_DUPFD_CLOEXEC, 5);
-	int proc = b->place.proc < 0 ? -1 : fcntl(b->place.proc, F_DUPFD_CLOEXEC, 5);
+	auto_free char *state = NULL;
 
-	if (sync < 0 || sys_dup3(sync, 3, O_CLOEXEC) < 0)
-		return err_sys(e, "move the socket");
-	if (proc >= 0 && sys_dup3(proc, 4, O_CLOEXEC) < 0)
-		return err_sys(e, "move the procfs");
-	b->c->sync = 3;
-	b->place.proc = proc < 0 ? -1 : 4;
-	if (sys_close_range(proc < 0 ? 4 : 5, ~0U, 0) < 0)
-		return err_sys(e, "close_range");
-	return 0;
+	if (!b->s->hooks[HOOK_START_CONTAINER].n)
+		return 0;
+	state = hook_state_text(b->s, b->c->o->id, "created", b->pid, b->c->o->bundle);
+	return hooks_run(b->s, HOOK_START_CONTAINER, state, e);
+}
+
+static int send_listener(void *ctx, int fd, struct err *e)
+{
+	struct build *b = ctx;
+
+	return tell(b, SYNC_LISTENER, fd, e);
 }
 
 static int become_program(struct build *b, int *status, struct err *e)
 {
 	const struct spec_process *p = &b->s->process;
 
-	if (wait_for_start(b->c->sync, e) < 0 || close_others(b, e) < 0)
+	if (close_others(b, e) < 0 || wait_for_start(b, e) < 0)
 		return -1;
-	if (process_confine(b->s, b->c->filter, b->place.proc, b->c->sync, e) < 0)
+	if (!p->given)
+		return err_set(e, ERR_USAGE, "the config has no process to start");
+	if (run_start_hooks(b, e) < 0)
+		return -1;
+	struct process_confinement how = {b->s, p, b->c->filter, b->place.proc,
+		b->c->o->detach ? -1 : b->c->sync, send_listener, b};
+
+	if (process_confine(&how, e) < 0)
 		return -1;
 	sys_close_ref(&b->place.proc);
-	reset_signals();
+	process_reset_signals();
 	return process_exec(&p->args, &p->env, status, e);
 }
 
 void child_main(struct child *c)
 {
-	struct build b = {.c = c, .s = c->spec, .null = -1, .master = -1, .slave = -1};
-	struct sync_msg ready = {.kind = SYNC_READY};
+	struct build b = {
+		.c = c, .s = c->o->spec, .null = -1, .door = c->o->door, .master = -1, .slave = -1};
+	bool fills = spec_new_ns(b.s, NS_MOUNT);
 	struct err e = {0};
 	int status = 125;
 
-	b.place = (struct mounts_place){.root = c->root,
-		.bundle = -1,
-		.cgroup = c->cgroup,
-		.cgroup_ns = c->spec->namespaces[NS_CGROUP],
-		.proc = -1};
+	b.place = (struct mounts_place){
+		.spec = b.s, .root = c->root, .bundle = -1, .cgroup = c->cgroup, .proc = -1};
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-		if (steps[i](&b, &e) < 0)
-			fail(c->sync, status, &e);
-	if (sync_send(c->sync, &ready, b.master, &e) < 0 || become_program(&b, &status, &e) < 0)
-		fail(c->sync, status, &e);
+		if ((fills || !steps[i].fills) && steps[i].step(&b, &e) < 0) {
+			sync_fail(c->sync, status, &e);
+			_exit(status);
+		}
+	if (tell(&b, SYNC_READY, b.master, &e) < 0 || become_program(&b, &status, &e) < 0)
+		sync_fail(c->sync, status, &e);
 	_exit(status);
 }

@@ -1,56 +1,85 @@
 #include "runtime/container.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/sys.h"
-#include "runtime/cgroup.h"
 #include "runtime/child.h"
+#include "runtime/hooks.h"
+#include "runtime/idmap.h"
+#include "runtime/netdev.h"
 #include "runtime/ns.h"
+#include "runtime/rdt.h"
 #include "runtime/rootfs.h"
 #include "runtime/sync.h"
 
 struct container {
+	const struct container_options *o; /* while it is created */
 	const struct spec *spec;
+	char *id, *bundle;
 	struct arena mem;
 	struct mount_plan *mounts;
 	struct seccomp_prog filter;
+	struct cgroup_place place;
 	struct cgroup cgroup;
 	bool has_cgroup;
 	pid_t pid; /* 0: none, or reaped */
 	int pidfd, sync, terminal;
-	bool at_once;
+	bool detach, started; /* started: START is sent */
+	bool has_rdt;
 };
+
+/* Is there something that only we can do, and only when its namespaces exist? */
+static bool needs_gate(const struct container *c)
+{
+	const struct spec *s = c->spec;
+
+	return spec_new_ns(s, NS_USER) || *c->place.unit || s->rdt.given || s->nnet_devices;
+}
+
+static bool has_create_hooks(const struct spec *s)
+{
+	return s->hooks[HOOK_PRESTART].n || s->hooks[HOOK_CREATE_RUNTIME].n ||
+	       s->hooks[HOOK_CREATE_CONTAINER].n;
+}
 
 /* Everything that can be found wrong without a process, found without one. */
 static int prepare(struct container *c, struct err *e)
 {
 	const struct spec *s = c->spec;
 
-	if (!s->process.given)
-		return err_set(e, ERR_UNSUPPORTED, "the config has no process");
+	if (!spec_has_ns(s, NS_MOUNT)) {
+		err_set(e, ERR_UNSUPPORTED, "linux.namespaces: a mount namespace is needed");
+		return err_hint(e, "without one every mount would change the host");
+	}
+	if (!s->root && spec_new_ns(s, NS_MOUNT))
+		return err_set(e, ERR_CORRUPT, "config.json: missing key 'root'");
 	if (mounts_plan(s, &c->mem, &c->mounts, e) < 0)
 		return -1;
-	if (s->has_seccomp && seccomp_compile(&c->filter, &s->seccomp, e) < 0)
+	if (s->has_seccomp && seccomp_cached(&c->filter, c->o->filters, &s->seccomp, e) < 0)
 		return -1;
-	if (!s->cgroup_path)
+	if (!*c->place.path && !*c->place.unit)
 		return 0;
-	if (cgroup_create(&c->cgroup, s->cgroup_path, &s->resources, e) < 0)
+	if (cgroup_create(&c->cgroup, &c->place, &s->resources, e) < 0)
 		return -1;
 	c->has_cgroup = true;
 	return 0;
 }
 
-static pid_t clone_child(struct container *c, struct err *e)
+/* ---- the clone ---- */
+
+static pid_t clone_child(struct container *c, uint64_t more, struct err *e)
 {
 	int into = c->has_cgroup ? cgroup_clone_fd(&c->cgroup) : -1;
 	struct clone_args a = {
-		.flags = ns_clone_flags(c->spec) | CLONE_PIDFD,
+		.flags = ns_clone_flags(c->spec) | CLONE_PIDFD | more,
 		.pidfd = (uintptr_t)&c->pidfd,
-		.exit_signal = SIGCHLD,
+		.exit_signal = more & CLONE_PARENT ? 0 : SIGCHLD,
 	};
 	long pid;
 
@@ -59,15 +88,66 @@ static pid_t clone_child(struct container *c, struct err *e)
 		a.cgroup = (unsigned)into;
 	}
 	pid = syscall(SYS_clone3, &a, sizeof(a));
-	if (pid < 0) {
-		err_sys(e, "clone into new namespaces");
-		return err_hint(e, "svrun needs root; running without comes in a later version");
-	}
-	return (pid_t)pid;
+	if (pid >= 0)
+		return (pid_t)pid;
+	err_sys(e, "clone into new namespaces");
+	if (geteuid() != 0 && !spec_has_ns(c->spec, NS_USER))
+		err_hint(e, "without root the config needs a user namespace");
+	return -1;
 }
 
-static int spawn(struct container *c, const struct container_options *o, int root, struct err *e)
+/* A process in between joins the namespaces that exist, since they count for its children only
+ * (pid, time) or must be entered before others are made (user). Its child is ours: CLONE_PARENT.
+ * The pid comes through a pipe, for the child may speak on its socket before. */
+static pid_t clone_through_helper(struct container *c, int theirs, bool *is_child, struct err *e)
 {
+	struct sync_msg m;
+	int p[2], status;
+	pid_t helper, pid = 0;
+
+	if (sys_pipe(p) < 0)
+		return err_sys(e, "pipe");
+	auto_fd int in = p[0];
+	auto_fd int out = p[1];
+
+	helper = fork();
+	if (helper < 0)
+		return err_sys(e, "fork");
+	if (helper == 0) {
+		struct err of_helper = {0};
+
+		pid = ns_join(c->spec, &of_helper) < 0 ? -1
+						       : clone_child(c, CLONE_PARENT, &of_helper);
+		*is_child = pid == 0;
+		if (*is_child)
+			return 0;
+		if (pid < 0 || sys_write_all(out, &pid, sizeof(pid)) < 0)
+			sync_fail(theirs, 125, &of_helper);
+		_exit(0);
+	}
+	sys_close_ref(&out);
+	if (sys_read_all(in, &pid, sizeof(pid)) < 0)
+		pid = 0;
+	while (waitpid(helper, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid <= 0) {
+		if (sync_expect(c->sync, SYNC_CLONED, &m, NULL, e) < 0)
+			return -1;
+		return err_set(e, ERR_SYSTEM, "the process that joins namespaces ended");
+	}
+	c->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (c->pidfd < 0) {
+		err_sys(e, "pidfd of the container's process");
+		kill(pid, SIGKILL); /* our child, and not reaped: the pid is its own */
+		waitpid(pid, &status, 0);
+		return -1;
+	}
+	return pid;
+}
+
+static int spawn(struct container *c, int root, struct err *e)
+{
+	bool is_child = false;
 	int pair[2];
 
 	if (sys_socketpair(pair) < 0)
@@ -75,76 +155,147 @@ static int spawn(struct container *c, const struct container_options *o, int roo
 	auto_fd int theirs = pair[1];
 
 	c->sync = pair[0];
-	c->pid = clone_child(c, e);
-	if (c->pid == 0) {
-		struct child child = {c->spec, c->mounts, c->has_cgroup ? &c->cgroup : NULL,
-			c->spec->has_seccomp ? &c->filter : NULL, o->bundle, root,
-			{o->stdio[0], o->stdio[1], o->stdio[2]}, theirs};
+	if (ns_needs_helper(c->spec)) {
+		c->pid = clone_through_helper(c, theirs, &is_child, e);
+	} else {
+		c->pid = clone_child(c, 0, e);
+		is_child = c->pid == 0;
+	}
+	if (is_child) {
+		struct child child = {c->o, c->mounts, c->has_cgroup ? &c->cgroup : NULL,
+			c->spec->has_seccomp ? &c->filter : NULL, root, theirs, needs_gate(c)};
 
 		close(c->sync);
 		child_main(&child);
 	}
-	if (c->pid < 0) {
-		c->pid = 0;
-		return -1;
-	}
-	return 0;
+	if (c->pid > 0)
+		return 0;
+	c->pid = 0;
+	return -1;
 }
 
-/* The next message, which should be `kind`. *status is what a failed child says. */
-static int expect(struct container *c, enum sync_kind kind, int *fd, int *status, struct err *e)
+/* ---- the supervisor's side of what child.c does ---- */
+
+static int say(const struct container *c, enum sync_kind kind, struct err *e)
+{
+	struct sync_msg m = {.kind = kind, .pid = c->pid};
+
+	return sync_send(c->sync, &m, -1, e);
+}
+
+static int expect(struct container *c, enum sync_kind kind, int *fd, struct err *e)
 {
 	struct sync_msg m;
 
-	*status = 125;
-	if (sync_recv(c->sync, &m, fd, e) < 0)
+	return sync_expect(c->sync, kind, &m, fd, e);
+}
+
+/* It waits, alone in its new namespaces. */
+static int at_gate(struct container *c, struct err *e)
+{
+	const struct spec *s = c->spec;
+
+	if (expect(c, SYNC_ALONE, NULL, e) < 0)
 		return -1;
-	if (m.kind == kind)
-		return 0;
-	if (m.kind == SYNC_FAILED) {
-		*status = m.status;
-		if (e)
-			*e = m.err;
+	if (spec_new_ns(s, NS_USER) && idmap_write(c->pid, &s->uids, &s->gids, e) < 0)
 		return -1;
+	if (c->has_cgroup && cgroup_scope(&c->cgroup, c->pid, &s->resources, e) < 0)
+		return -1;
+	if (s->rdt.given) {
+		c->has_rdt = true;
+		if (rdt_apply(s, c->id, c->pid, e) < 0)
+			return -1;
 	}
-	return err_set(e, ERR_SYSTEM, "the container's first process ended during set-up");
+	if (s->nnet_devices && netdev_move(s, c->pid, e) < 0)
+		return -1;
+	return say(c, SYNC_GO, e);
+}
+
+static int at_hooks(struct container *c, struct err *e)
+{
+	auto_free char *state = NULL;
+
+	if (expect(c, SYNC_MOUNTED, NULL, e) < 0)
+		return -1;
+	state = hook_state_text(c->spec, c->id, "creating", c->pid, c->bundle);
+	if (hooks_run(c->spec, HOOK_PRESTART, state, e) < 0 ||
+		hooks_run(c->spec, HOOK_CREATE_RUNTIME, state, e) < 0)
+		return -1;
+	return say(c, SYNC_GO, e);
 }
 
 static int send_start(struct container *c, struct err *e)
 {
-	struct sync_msg start = {.kind = SYNC_START};
-
-	return sync_send(c->sync, &start, -1, e);
+	c->started = true;
+	return say(c, SYNC_START, e);
 }
 
-static int create(struct container *c, const struct container_options *o, struct err *e)
+static int follow_child(struct container *c, struct err *e)
 {
-	int status;
+	bool gate = needs_gate(c), hooks = has_create_hooks(c->spec);
 
-	if (prepare(c, e) < 0)
-		return -1;
-	auto_fd int opened = o->root < 0 ? rootfs_open(o->bundle, c->spec->root, e) : -1;
-	if (o->root < 0 && opened < 0)
-		return -1;
-	if (spawn(c, o, o->root < 0 ? opened : o->root, e) < 0)
+	if (gate && at_gate(c, e) < 0)
 		return -1;
 	/* While the child mounts. It starts nothing before START. */
 	if (c->has_cgroup && cgroup_limit(&c->cgroup, &c->spec->resources, e) < 0)
 		return -1;
 	/* Waiting for this in the child costs two changes of process, on a busy host much more. */
-	if (c->at_once && send_start(c, e) < 0)
+	if (c->o->at_once && !hooks && send_start(c, e) < 0)
 		return -1;
-	return expect(c, SYNC_READY, &c->terminal, &status, e);
+	if (hooks && at_hooks(c, e) < 0)
+		return -1;
+	if (expect(c, SYNC_READY, &c->terminal, e) < 0)
+		return -1;
+	return c->o->at_once && hooks ? send_start(c, e) : 0;
+}
+
+/* Without root the root folder, and what is bound, can be copied only inside a user namespace: the
+ * child does it then. */
+static int open_trees(struct container *c, int *root, struct err *e)
+{
+	bool ours = spec_new_ns(c->spec, NS_MOUNT) && geteuid() == 0;
+
+	*root = -1;
+	if (!ours)
+		return 0;
+	auto_fd int bundle = sys_open(c->bundle, O_PATH | O_DIRECTORY, 0);
+	if (bundle < 0)
+		return err_sys(e, "bundle %s", c->bundle);
+	if (c->o->root < 0) {
+		*root = rootfs_open(c->bundle, c->spec->root, e);
+		if (*root < 0)
+			return -1;
+	}
+	return mounts_open(c->mounts, c->spec, bundle, e);
+}
+
+static int create(struct container *c, struct err *e)
+{
+	auto_fd int opened = -1;
+	int rc;
+
+	if (prepare(c, e) < 0)
+		return -1;
+	rc = open_trees(c, &opened, e);
+	if (rc == 0)
+		rc = spawn(c, c->o->root < 0 ? opened : c->o->root, e);
+	mounts_close(c->mounts, c->spec->nmounts);
+	return rc < 0 ? -1 : follow_child(c, e);
 }
 
 int container_create(struct container **out, const struct container_options *o, struct err *e)
 {
 	struct container *c = mem_alloc(sizeof(*c));
 
+	c->o = o;
 	c->spec = o->spec;
-	c->at_once = o->at_once;
+	c->id = mem_strdup(o->id);
+	c->bundle = mem_strdup(o->bundle);
+	c->place = o->cgroup;
+	c->detach = o->detach;
 	c->pidfd = c->sync = c->terminal = -1;
-	if (create(c, o, e) == 0) {
+	if (create(c, e) == 0) {
+		c->o = NULL;
 		*out = c;
 		return 0;
 	}
@@ -153,12 +304,50 @@ int container_create(struct container **out, const struct container_options *o, 
 	return -1;
 }
 
+/* From START to the end of the messages, which exec closes. */
+static int wait_started(const struct container_start *o, int *status, struct err *e)
+{
+	for (;;) {
+		auto_free char *text = NULL;
+		auto_fd int fd = -1;
+		struct sync_msg m;
+
+		if (sync_recv(o->sock, &m, &fd, e) < 0)
+			return -1;
+		if (m.kind == SYNC_END)
+			return 0;
+		if (m.kind == SYNC_FAILED) {
+			*status = m.status;
+			if (e)
+				*e = m.err;
+			return -1;
+		}
+		if (m.kind != SYNC_LISTENER || fd < 0)
+			return err_set(e, ERR_SYSTEM, "unexpected message %d", m.kind);
+		text = hook_agent_text(o->spec, o->id, "created", o->pid, o->pid, o->bundle);
+		if (seccomp_send_listener(&o->spec->seccomp, fd, text, e) < 0)
+			return -1;
+	}
+}
+
+int container_start_at(const struct container_start *o, int *status, struct err *e)
+{
+	struct sync_msg start = {.kind = SYNC_START, .pid = o->pid};
+
+	*status = 125;
+	if (sync_send(o->sock, &start, -1, e) < 0)
+		return -1;
+	return wait_started(o, status, e);
+}
+
 int container_start(struct container *c, int *status, struct err *e)
 {
+	struct container_start o = {c->spec, c->id, c->bundle, c->pid, c->sync};
+
 	*status = 125;
-	if (!c->at_once && send_start(c, e) < 0)
+	if (!c->started && send_start(c, e) < 0)
 		return -1;
-	return expect(c, SYNC_END, NULL, status, e);
+	return wait_started(&o, status, e);
 }
 
 pid_t container_pid(const struct container *c)
@@ -171,21 +360,14 @@ int container_pidfd(const struct container *c)
 	return c->pidfd;
 }
 
+const struct cgroup_place *container_cgroup(const struct container *c)
+{
+	return c->has_cgroup ? &c->cgroup.place : &c->place;
+}
+
 int container_take_terminal(struct container *c)
 {
 	return steal_fd(&c->terminal);
-}
-
-int container_reap(struct container *c, int *status, struct err *e)
-{
-	int raw;
-
-	while (waitpid(c->pid, &raw, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "wait for the container");
-	c->pid = 0;
-	*status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
-	return 0;
 }
 
 bool container_out_of_memory(const struct container *c)
@@ -193,25 +375,47 @@ bool container_out_of_memory(const struct container *c)
 	return c->has_cgroup && cgroup_out_of_memory(&c->cgroup);
 }
 
-int container_delete(struct container *c, struct err *e)
+static void container_free(struct container *c)
 {
-	int rc = 0, status;
-
-	if (!c)
-		return 0;
-	if (c->pid) {
-		kill(c->pid, SIGKILL); /* the first process of a pid namespace takes all with it */
-		if (container_reap(c, &status, NULL) < 0)
-			c->pid = 0;
-	}
 	cgroup_fini(&c->cgroup);
-	if (c->has_cgroup)
-		rc = cgroup_destroy(c->spec->cgroup_path, e);
 	sys_close_ref(&c->pidfd);
 	sys_close_ref(&c->sync);
 	sys_close_ref(&c->terminal);
 	seccomp_prog_fini(&c->filter);
 	arena_fini(&c->mem);
+	free(c->id);
+	free(c->bundle);
 	free(c);
+}
+
+int container_release(struct container *c, struct err *e)
+{
+	/* It answers when it no longer depends on us: before that our end would be its own. */
+	if (!c->started && (say(c, SYNC_DETACH, e) < 0 || expect(c, SYNC_READY, NULL, e) < 0))
+		return -1;
+	container_free(c);
+	return 0;
+}
+
+int container_delete(struct container *c, struct err *e)
+{
+	siginfo_t info;
+	int rc = 0;
+
+	if (!c)
+		return 0;
+	if (c->pid) {
+		/* The first process of a pid namespace takes all with it. One that was reaped is
+		 * not there any more, and no other can have its pidfd. */
+		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+		while (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | __WALL) < 0 &&
+			errno == EINTR)
+			;
+	}
+	if (c->has_cgroup)
+		rc = cgroup_destroy(&c->cgroup.place, e);
+	if (c->has_rdt && rdt_remove(c->spec, c->id, rc ? NULL : e) < 0)
+		rc = -1;
+	container_free(c);
 	return rc;
 }

@@ -77,3 +77,24 @@ int sync_recv(int sock, struct sync_msg *m, int *fd, struct err *e)
 		*fd = steal_fd(&passed);
 	return 0;
 }
+
+int sync_expect(int sock, enum sync_kind kind, struct sync_msg *m, int *fd, struct err *e)
+{
+	if (sync_recv(sock, m, fd, e) < 0)
+		return -1;
+	if (m->kind == kind)
+		return 0;
+	if (m->kind != SYNC_FAILED)
+		return err_set(e, ERR_SYSTEM, "the container's process ended during set-up");
+	if (e)
+		*e = m->err;
+	return -1;
+}
+
+void sync_fail(int sock, int status, const struct err *e)
+{
+	struct sync_msg m = {.kind = SYNC_FAILED, .status = status, .err = *e};
+
+	if (sync_send(sock, &m, -1, NULL) < 0)
+		return; /* nobody is left to tell */
+}
