@@ -3,9 +3,9 @@
 #ifndef BUILDER_APT_H
 #define BUILDER_APT_H
 
-#include "base/progress.h"
 #include "builder/lock.h"
 #include "builder/mirror.h"
+#include "images/progress.h"
 
 /* Fill l->debs and l->indexes for l->platform. tmpdir: an empty folder for apt's state, removed by
  * the caller. Errors quote apt's own explanation, with the manifest's position of the package when

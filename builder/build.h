@@ -2,9 +2,9 @@
 #ifndef BUILDER_BUILD_H
 #define BUILDER_BUILD_H
 
-#include "base/progress.h"
 #include "builder/lock.h"
 #include "builder/mirror.h"
+#include "images/progress.h"
 #include "images/store.h"
 
 /* Resolve every input of m and write lock.json beside it. */

@@ -4,7 +4,7 @@
 #define BUILDER_CACHE_H
 
 #include "base/digest.h"
-#include "base/progress.h"
+#include "images/progress.h"
 #include "images/store.h"
 
 /* One thing to have. Either digest is what it is verified against. */

@@ -6,11 +6,11 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "builder/cache.h"
 #include "builder/dpkg.h"
 #include "builder/local.h"
 #include "builder/npm.h"
+#include "images/workers.h"
 
 /* ---- what to fetch ---- */
 

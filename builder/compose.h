@@ -3,10 +3,10 @@
 #ifndef BUILDER_COMPOSE_H
 #define BUILDER_COMPOSE_H
 
-#include "base/progress.h"
 #include "builder/lock.h"
 #include "builder/mirror.h"
 #include "images/pool.h"
+#include "images/progress.h"
 #include "images/store.h"
 #include "images/tree.h"
 

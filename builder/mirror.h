@@ -1,4 +1,4 @@
-/* Named mirrors: "mirror:debian/pool/x" -> an address. Site configuration first (base/config.h),
+/* Named mirrors: "mirror:debian/pool/x" -> an address. Site configuration first (images/config.h),
  * then what the host's own apt ("debian", "debian-security", "ubuntu": by the Label of the Release
  * files of its sources; on a host of another distribution, the default that its debootstrap package
  * brings) and npm ("npm": npm config get registry) are set up to use. No address of a public
@@ -6,8 +6,8 @@
 #ifndef BUILDER_MIRROR_H
 #define BUILDER_MIRROR_H
 
-#include "base/config.h"
 #include "base/mem.h"
+#include "images/config.h"
 
 struct mirrors {
 	struct arena arena;

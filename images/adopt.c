@@ -5,16 +5,16 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/progress.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "images/layer-list.h"
 #include "images/member.h"
 #include "images/mount.h"
+#include "images/progress.h"
 #include "images/sink.h"
 #include "images/toc.h"
 #include "images/tree-equal.h"
 #include "images/unpack.h"
+#include "images/workers.h"
 
 enum {
 	SINK_MEMORY = 16 << 20,

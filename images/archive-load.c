@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/progress.h"
 #include "base/str.h"
 #include "images/adopt.h"
+#include "images/progress.h"
 
 /* ---- lists ---- */
 

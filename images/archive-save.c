@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/decompress.h"
+#include "images/progress.h"
 #include "images/unpack.h"
 
 enum { STEP = 256 << 10, DOCUMENT_MAX = 8 << 20 };

@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "images/frame.h"
+#include "images/progress.h"
+#include "images/workers.h"
 
 enum {
 	GAP_MAX = 8 << 10,        /* bytes that may be fetched for nothing, to save a request */

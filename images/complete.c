@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "images/download.h"
+#include "images/progress.h"
 #include "images/rebuild.h"
 
 struct completer {

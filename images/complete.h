@@ -2,7 +2,7 @@
 #ifndef IMAGES_COMPLETE_H
 #define IMAGES_COMPLETE_H
 
-#include "base/config.h"
+#include "images/config.h"
 #include "images/image.h"
 
 struct progress;

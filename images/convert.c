@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/sys.h"
 #include "images/adopt.h"
 #include "images/decompress.h"
+#include "images/progress.h"
 #include "images/publish.h"
 #include "images/reframe.h"
 #include "images/unpack.h"

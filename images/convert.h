@@ -2,8 +2,8 @@
 #ifndef IMAGES_CONVERT_H
 #define IMAGES_CONVERT_H
 
-#include "base/config.h"
 #include "images/complete.h"
+#include "images/config.h"
 
 struct progress;
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/progress.h"
 #include "base/sys.h"
 #include "images/decompress.h"
+#include "images/progress.h"
 #include "images/unpack.h"
 
 enum { READ_BLOCK = 256 << 10, MAGIC_BYTES = 6 };

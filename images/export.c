@@ -1,7 +1,7 @@
 #include "images/export.h"
 
-#include "base/progress.h"
 #include "images/pool.h"
+#include "images/progress.h"
 #include "images/tar.h"
 
 /* The file's chunk, out of the pool, as it should be. */

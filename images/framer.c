@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "base/progress.h"
-#include "base/workers.h"
 #include "images/frame.h"
+#include "images/progress.h"
+#include "images/workers.h"
 
 enum {
 	THREADS_MAX = 16, /* the one that hashes keeps up with no more */

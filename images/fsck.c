@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/progress.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "images/fsck-private.h"
 #include "images/pool-sweep.h"
+#include "images/progress.h"
 #include "images/reach.h"
+#include "images/workers.h"
 
 enum { BATCH = 64, LINE = 2048 };
 

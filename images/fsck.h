@@ -3,7 +3,7 @@
 #ifndef IMAGES_FSCK_H
 #define IMAGES_FSCK_H
 
-#include "base/config.h"
+#include "images/config.h"
 #include "images/store.h"
 
 struct progress;

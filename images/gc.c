@@ -12,10 +12,10 @@
  * `look` finds and a claim excludes. */
 #include "images/gc.h"
 
-#include "base/progress.h"
 #include "base/sys.h"
 #include "images/gc-private.h"
 #include "images/pool-sweep.h"
+#include "images/progress.h"
 #include "images/reach.h"
 
 /* ---- marking ---- */

@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "base/config.h"
 #include "base/err.h"
+#include "images/config.h"
 
 enum {
 	HTTP_CONNECT_S = 20,

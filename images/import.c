@@ -4,10 +4,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/progress.h"
 #include "images/entries.h"
 #include "images/expand.h"
 #include "images/mount.h"
+#include "images/progress.h"
 #include "images/sink.h"
 #include "images/unpack.h"
 

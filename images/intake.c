@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/image.h"
+#include "images/progress.h"
 #include "images/unpack.h"
 
 enum { READ_BLOCK = 256 << 10, MAGIC_BYTES = 6 };

@@ -8,8 +8,8 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "images/pool-private.h"
+#include "images/workers.h"
 
 struct suspect {
 	struct digest digest;

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/str.h"
 #include "images/chunk-fetch.h"
 #include "images/mount.h"
+#include "images/progress.h"
 #include "images/pull.h"
 #include "images/registry.h"
 #include "images/tree-chunks.h"

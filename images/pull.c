@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "images/adopt.h"
 #include "images/mount-image.h"
+#include "images/progress.h"
 #include "images/pull-own.h"
 #include "images/registry.h"
+#include "images/workers.h"
 
 enum { CANDIDATES_MAX = 16, CONFIG_BYTES_MAX = 8 << 20 };
 

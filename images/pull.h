@@ -8,7 +8,7 @@
 #ifndef IMAGES_PULL_H
 #define IMAGES_PULL_H
 
-#include "base/config.h"
+#include "images/config.h"
 #include "images/reference.h"
 #include "images/store.h"
 #include "images/tree.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "base/workers.h"
+#include "images/progress.h"
+#include "images/workers.h"
 
 enum {
 	ASKERS = 8,  /* threads that wait for answers */

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/progress.h"
 #include "images/push-blobs.h"
 
 enum { MANIFEST_MAX = 8 << 20, DEPTH_MAX = 4, NESTED_MAX = 1024 };

@@ -3,7 +3,7 @@
 #ifndef IMAGES_PUSH_H
 #define IMAGES_PUSH_H
 
-#include "base/config.h"
+#include "images/config.h"
 #include "images/convert.h"
 #include "images/reference.h"
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/sys.h"
 #include "images/chunk-fetch.h"
 #include "images/complete.h"
 #include "images/decompress.h"
+#include "images/progress.h"
 #include "images/registry.h"
 #include "images/tar-read.h"
 #include "images/tree-chunks.h"

@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/config.h"
 #include "base/digest.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/progress.h"
+#include "images/config.h"
 #include "images/descriptor.h"
+#include "images/progress.h"
 
 struct registry;
 

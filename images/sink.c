@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/workers.h"
+#include "images/workers.h"
 
 enum {
 	BATCH_ITEMS = 256,      /* chunks in one hand-over */

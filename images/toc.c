@@ -1,8 +1,8 @@
 #include "images/toc.h"
 
-#include "base/workers.h"
 #include "images/toc-lane.h"
 #include "images/toc-table.h"
+#include "images/workers.h"
 
 enum { THREADS_MAX = 8 }; /* each takes memory, and a connection's worth of pieces */
 

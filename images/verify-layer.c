@@ -5,8 +5,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "base/progress.h"
 #include "base/sys.h"
+#include "images/progress.h"
 
 enum {
 	STEP = 256 << 10,

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "images/chunk-source.h"
 #include "images/mount-image.h"
 #include "images/mount.h"
+#include "images/progress.h"
 #include "images/tree-chunks.h"
 #include "images/verify-layer.h"
+#include "images/workers.h"
 
 enum {
 	BATCH = 64, /* chunks that a thread checks with one buffer */

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/config.h"
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/archive-load.h"
 #include "images/archive-save.h"
 #include "images/complete.h"
+#include "images/config.h"
+#include "images/progress.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"
 

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "base/config.h"
 #include "base/str.h"
 #include "builder/build.h"
+#include "images/config.h"
 #include "images/mount.h"
 #include "svrun/options.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/workers.h"
+#include "images/workers.h"
 #include "svrun/bundle.h"
 
 enum { EXPANDED_MAX = 128 * 1024 };

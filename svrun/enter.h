@@ -2,7 +2,7 @@
 #ifndef SVRUN_ENTER_H
 #define SVRUN_ENTER_H
 
-#include "base/config.h"
+#include "images/config.h"
 #include "images/store.h"
 
 /* Open the store of the site's configuration, which must be there, and take back what a killed

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "images/config.h"
 #include "images/credentials.h"
 #include "images/reference.h"
 #include "images/registry.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/progress.h"
 #include "base/str.h"
+#include "images/progress.h"
 
 enum { OPTIONS_MAX = 64 };
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/log.h"
-#include "base/progress.h"
 #include "base/sys.h"
+#include "images/config.h"
 #include "images/pool.h"
+#include "images/progress.h"
 #include "images/pull.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "base/config.h"
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/config.h"
+#include "images/progress.h"
 #include "images/push.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"

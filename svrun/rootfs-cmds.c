@@ -8,11 +8,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/export.h"
 #include "images/import.h"
+#include "images/progress.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"
 

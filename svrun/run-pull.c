@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/config.h"
 #include "images/reference.h"
 #include "images/store.h"
 #include "svrun/command.h"

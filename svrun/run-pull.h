@@ -2,7 +2,7 @@
 #ifndef SVRUN_RUN_PULL_H
 #define SVRUN_RUN_PULL_H
 
-#include "base/config.h"
+#include "images/config.h"
 #include "images/store.h"
 #include "svrun/run-options.h"
 

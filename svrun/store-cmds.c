@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/config.h"
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/config.h"
 #include "images/digest-map.h"
 #include "images/fsck.h"
 #include "images/gc.h"
 #include "images/image.h"
 #include "images/mount.h"
+#include "images/progress.h"
 #include "images/usage.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "base/progress.h"
 #include "images/image.h"
+#include "images/progress.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"
 

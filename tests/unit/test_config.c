@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/config.h"
 #include "base/file.h"
 #include "base/sys.h"
+#include "images/config.h"
 
 static int load(const char *text, struct config *c, struct err *e)
 {

@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "base/workers.h"
 #include "images/pool.h"
+#include "images/workers.h"
 
 /* ---- a pool in a scratch folder ---- */
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/progress.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/progress.h"
 
 #define MIB ((uint64_t)1 << 20)
 

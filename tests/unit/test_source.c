@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/sys.h"
-#include "base/workers.h"
+#include "images/workers.h"
 #include "tests/unit/tar-make.h"
 #include "tests/unit/test.h"
 

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/workers.h"
+#include "images/workers.h"
 
 enum { N = 1000 };
 

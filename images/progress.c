@@ -1,4 +1,4 @@
-#include "base/progress.h"
+#include "images/progress.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/meter.h"
 #include "base/sys.h"
+#include "images/meter.h"
 
 enum {
 	DRAW_MS = 100,

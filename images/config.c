@@ -1,4 +1,4 @@
-#include "base/config.h"
+#include "images/config.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "base/meter.h"
+#include "images/meter.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "base/workers.h"
+#include "images/workers.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* How the site reaches one registry: its entry in the configuration, and certificates in folders
  * laid out as docker and podman do. Source: docker's "Verify repository client with certificates",
  * containers-certs.d(5). */
-#include "base/config.h"
+#include "images/config.h"
 
 #include <dirent.h>
 #include <errno.h>
