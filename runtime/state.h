@@ -21,11 +21,14 @@
 
 enum { STATE_ID_MAX = 1024 };
 #define STATE_DOOR "door"
+#define STATE_FILTERS ".seccomp" /* in ROOT; no container's id */
+#define STATE_OCI_VERSION "1.2.1"
 
 enum state_status { STATE_CREATING, STATE_CREATED, STATE_RUNNING, STATE_PAUSED, STATE_STOPPED };
 
 struct state {
-	int root, dir; /* ROOT, ROOT/ID; dir is locked when opened with a lock */
+	int root, dir; /* own: ROOT, ROOT/ID */
+	bool locked;   /* dir is, by us */
 	char *id, *bundle, *rootfs;
 	pid_t pid;        /* of the first process; 0: none */
 	uint64_t started; /* its start time: field 22 of /proc/PID/stat, so that a reused pid is
@@ -44,18 +47,24 @@ char *state_default_root(struct err *e);
  */
 int state_root(const char *path, struct err *e) must_check;
 
-/* ids: letters, digits and _ + - . , not "." or ".." (runc's rule). USAGE otherwise. */
+/* ids: letters, digits and _ + - . , not "." or ".." (runc's rule), nor STATE_FILTERS. USAGE
+ * otherwise. */
 int state_check_id(const char *id, struct err *e) must_check;
 
 /* Make the folder of a new container, locked; the caller fills bundle, rootfs, cgroup ... and calls
- * state_write(). EXISTS: "container ID exists". */
+ * state_write(). EXISTS: "ID: container with given ID already
+ * exists". */
 int state_create(struct state *s, int root, const char *id, struct err *e) must_check;
-/* Read an existing one. lock: wait for the lock. NOT_FOUND: "container ID does not exist". One
- * without a readable state.json opens with pid 0 (creating). */
+/* Read an existing one. lock: wait for the lock. NOT_FOUND: "ID: container does not exist" (texts
+ * that engines look for). One without a readable state.json opens with pid 0. */
 int state_open(struct state *s, int root, const char *id, bool lock, struct err *e) must_check;
 void state_close(struct state *s);
 
 int state_write(const struct state *s, struct err *e) must_check;
+/* What state_write() writes; and read it into a struct that has none of it. CORRUPT.
+ * (state-json.c) */
+void state_text(const struct state *s, struct buf *text);
+int state_parse(struct state *s, const char *text, size_t n, struct err *e) must_check;
 /* Keep the config: the text of the bundle's config.json. */
 int state_keep_config(const struct state *s, const char *text, size_t n, struct err *e) must_check;
 /* Read it back. */
@@ -68,8 +77,11 @@ int state_set_process(struct state *s, pid_t pid, struct err *e) must_check;
 /* A descriptor of the first process, verified to be the one; -1 with errno ESRCH when it has ended.
  */
 int state_pidfd(const struct state *s);
-/* What it is doing now. -1 on error. */
+/* What it is doing now; never waits for the lock. One whose creator died is stopped. -1 on error.
+ */
 int state_status(const struct state *s, enum state_status *status, struct err *e) must_check;
+/* It was started: who is there does not wait at the door any more. */
+int state_close_door(const struct state *s, struct err *e) must_check;
 const char *state_status_name(enum state_status status);
 
 /* The state as hooks and `state` show it: ociVersion, id, status, pid, bundle, annotations; with
