@@ -56,7 +56,7 @@ const char *at_string(const struct at *a, struct err *e)
 {
 	size_t n = json_string_length(a->v);
 
-	if (!json_is_string(a->v))
+	if (!json_is_string(a->v) || json_string_value(a->v)[0] == FIELDS_BIG_MARK)
 		return at_error(a, e, "expected a string"), NULL;
 	if (n > FIELDS_STRING_MAX)
 		return at_error(a, e, "longer than %d bytes", FIELDS_STRING_MAX), NULL;
@@ -65,28 +65,76 @@ const char *at_string(const struct at *a, struct err *e)
 	return json_string_value(a->v);
 }
 
-static int read_string(const struct at *a, bool absolute, const char **out, struct err *e)
+static int check_absolute(const struct at *a, const char *s, struct err *e)
 {
-	*out = at_string(a, e);
-	if (!*out)
+	if (s[0] != '/')
+		return at_error(a, e, "expected an absolute path, got '%.200s'", s);
+	return 0;
+}
+
+/* "0-3,5": what the kernel takes for CPUs and nodes, without its rarer forms. */
+static bool is_ranges(const char *s)
+{
+	unsigned long from, to;
+	char *end;
+
+	for (;; s = end + 1) {
+		if (*s < '0' || *s > '9')
+			return false;
+		from = to = strtoul(s, &end, 10);
+		if (*end == '-') {
+			s = end + 1;
+			if (*s < '0' || *s > '9')
+				return false;
+			to = strtoul(s, &end, 10);
+		}
+		if (to < from || to > UINT16_MAX || (*end && *end != ','))
+			return false;
+		if (!*end)
+			return true;
+	}
+}
+
+static int read_string(const struct at *a, enum field_kind kind, const char **out, struct err *e)
+{
+	const char *s = at_string(a, e);
+
+	if (!s)
 		return -1;
-	if (absolute && (*out)[0] != '/')
-		return at_error(a, e, "expected an absolute path, got '%.200s'", *out);
+	if (kind == FIELD_PATH && check_absolute(a, s, e) < 0)
+		return -1;
+	if (kind == FIELD_RANGES && *s && !is_ranges(s))
+		return at_error(a, e, "expected a list such as 0-3,5, got '%.100s'", s);
+	*out = *s || kind == FIELD_STR ? s : NULL;
 	return 0;
 }
 
 static int read_unsigned(const struct at *a, uint64_t max, uint64_t *out, struct err *e)
 {
-	if (!json_is_integer(a->v) || json_integer_value(a->v) < 0)
+	const char *s = json_string_value(a->v);
+
+	if (json_is_integer(a->v) && json_integer_value(a->v) >= 0)
+		*out = (uint64_t)json_integer_value(a->v);
+	else if (!s || *s != FIELDS_BIG_MARK || str_u64(s + 1, UINT64_MAX, out) < 0)
 		return at_error(a, e, "expected a non-negative integer");
-	*out = (uint64_t)json_integer_value(a->v);
 	if (*out > max)
 		return at_error(a, e, "%llu is greater than %llu", (unsigned long long)*out,
 			(unsigned long long)max);
 	return 0;
 }
 
-static int read_strings(const struct at *a, struct strings *out, struct arena *mem, struct err *e)
+static int read_optional(const struct at *a, uint64_t max, struct opt_i64 *out, struct err *e)
+{
+	uint64_t u;
+
+	if (read_unsigned(a, max, &u, e) < 0)
+		return -1;
+	*out = (struct opt_i64){true, (int64_t)u};
+	return 0;
+}
+
+static int read_strings(
+	const struct at *a, bool absolute, struct strings *out, struct arena *mem, struct err *e)
 {
 	size_t n = json_array_size(a->v);
 
@@ -100,7 +148,7 @@ static int read_strings(const struct at *a, struct strings *out, struct arena *m
 		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
 
 		out->v[i] = at_string(&el, e);
-		if (!out->v[i])
+		if (!out->v[i] || (absolute && check_absolute(&el, out->v[i], e) < 0))
 			return -1;
 	}
 	return 0;
@@ -126,15 +174,21 @@ static int read_field(
 		*(bool *)out = json_is_true(a->v);
 		return 0;
 	case FIELD_STR:
+	case FIELD_OPT_STR:
 	case FIELD_PATH:
-		return read_string(a, f->kind == FIELD_PATH, (const char **)(void *)out, e);
+	case FIELD_RANGES:
+		return read_string(a, f->kind, (const char **)(void *)out, e);
 	case FIELD_U32:
 		if (read_unsigned(a, UINT32_MAX, &u, e) < 0)
 			return -1;
 		*(uint32_t *)(void *)out = (uint32_t)u;
 		return 0;
 	case FIELD_U64:
-		return read_unsigned(a, INT64_MAX, (uint64_t *)(void *)out, e);
+		return read_unsigned(a, UINT64_MAX, (uint64_t *)(void *)out, e);
+	case FIELD_OPT_U63:
+		return read_optional(a, INT64_MAX, (struct opt_i64 *)(void *)out, e);
+	case FIELD_OPT_U32:
+		return read_optional(a, UINT32_MAX, (struct opt_i64 *)(void *)out, e);
 	case FIELD_OPT_I64:
 		if (!json_is_integer(a->v))
 			return at_error(a, e, "expected an integer");
@@ -142,11 +196,13 @@ static int read_field(
 			(struct opt_i64){true, (int64_t)json_integer_value(a->v)};
 		return 0;
 	case FIELD_STRS:
-		return read_strings(a, (struct strings *)(void *)out, mem, e);
+	case FIELD_PATHS:
+		return read_strings(
+			a, f->kind == FIELD_PATHS, (struct strings *)(void *)out, mem, e);
 	case FIELD_READ:
 		return f->read(a, out, mem, e);
 	case FIELD_REFUSE:
-		return is_empty(a->v) ? 0 : at_unsupported(a, e, "not supported by this version");
+		return is_empty(a->v) ? 0 : at_unsupported(a, e, "this runtime does not do it");
 	}
 	return -1;
 }
@@ -189,6 +245,42 @@ int fields_read_array(const struct at *a, size_t size, void *v, size_t *n,
 
 		if (read(&el, out + i * size, mem, e) < 0)
 			return -1;
+	}
+	return 0;
+}
+
+const struct fields_word *fields_word(const struct fields_word *t, const char *name)
+{
+	for (; t->name; t++)
+		if (str_eq(t->name, name))
+			return t;
+	return NULL;
+}
+
+int at_word(const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e)
+{
+	const char *s = at_string(a, e);
+	const struct fields_word *w = s ? fields_word(t, s) : NULL;
+
+	if (!s)
+		return -1;
+	if (!w)
+		return at_unsupported(a, e, "unknown value '%.100s'", s);
+	*out = w->value;
+	return 0;
+}
+
+int at_words(const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e)
+{
+	if (!json_is_array(a->v))
+		return at_error(a, e, "expected an array");
+	for (size_t i = 0; i < json_array_size(a->v); i++) {
+		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
+		uint64_t v;
+
+		if (at_word(&el, t, &v, e) < 0)
+			return -1;
+		*out |= v;
 	}
 	return 0;
 }

@@ -31,13 +31,18 @@ struct opt_i64 {
 enum field_kind {
 	FIELD_BOOL,    /* bool */
 	FIELD_STR,     /* const char * */
+	FIELD_OPT_STR, /* the same; "" counts as absent, as Go programs write it */
 	FIELD_PATH,    /* const char *, absolute */
+	FIELD_PATHS,   /* struct strings, all absolute */
+	FIELD_RANGES,  /* const char *, numbers and ranges: "0-3,5"; "" counts as absent */
 	FIELD_U32,     /* uint32_t */
-	FIELD_U64,     /* uint64_t */
+	FIELD_U64,     /* uint64_t; the whole range when the text came through spec_parse() */
 	FIELD_OPT_I64, /* struct opt_i64 */
+	FIELD_OPT_U63, /* the same, not negative */
+	FIELD_OPT_U32, /* the same, 0 to UINT32_MAX */
 	FIELD_STRS,    /* struct strings; v[n] is NULL */
 	FIELD_READ,    /* read() gets base + off */
-	FIELD_REFUSE, /* known, not supported: UNSUPPORTED unless absent, null, false, 0 or empty */
+	FIELD_REFUSE,  /* known, not done: UNSUPPORTED unless absent, null, false, 0 or empty */
 };
 
 struct field {
@@ -65,7 +70,24 @@ int at_error(const struct at *a, struct err *e, const char *fmt, ...) printf_lik
 /* UNSUPPORTED: the same. */
 int at_unsupported(const struct at *a, struct err *e, const char *fmt, ...) printf_like(3, 4);
 
+/* How an integer beyond INT64_MAX, which jansson lacks, stands in a document: as a string with this
+ * mark before its digits. at_string() refuses such strings. */
+#define FIELDS_BIG_MARK '\001'
+
 /* A string without NUL of at most FIELDS_STRING_MAX bytes, borrowed from the document. */
 const char *at_string(const struct at *a, struct err *e) must_check;
+
+/* A table of the words that a string may be; the last row has NULL. */
+struct fields_word {
+	const char *name;
+	uint64_t value;
+};
+const struct fields_word *fields_word(const struct fields_word *t, const char *name);
+/* The value of a word. Errors: UNSUPPORTED for one that is not in the table. */
+int at_word(
+	const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e) must_check;
+/* An array of words: their values or-ed together. */
+int at_words(
+	const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e) must_check;
 
 #endif

@@ -1,215 +1,36 @@
 #include "runtime/spec.h"
 
-#include <limits.h>
-#include <sys/resource.h>
+#include <ctype.h>
 
 #include "base/file.h"
 #include "base/str.h"
+#include "runtime/hooks.h"
 
-enum { SPEC_MAX = 8 << 20, UMASK_MAX = 0777 };
+enum { SPEC_MAX = 8 << 20, HOST_NAME_BYTES = 64 };
 
-/* ---- process ---- */
-
-static int read_groups(const struct at *a, void *out, struct arena *mem, struct err *e)
+int spec_pairs(const struct at *a, void *out, struct arena *mem, struct err *e)
 {
-	struct spec_user *u = out;
-	size_t n = json_array_size(a->v);
+	struct spec_pairs *p = out;
+	size_t n = json_object_size(a->v);
+	const char *key;
+	json_t *v;
 
-	if (!json_is_array(a->v) || n > FIELDS_ELEMENTS_MAX)
-		return at_error(a, e, "expected an array of at most %d", FIELDS_ELEMENTS_MAX);
-	u->groups = arena_alloc(mem, n ? n * sizeof(*u->groups) : 1);
-	for (size_t i = 0; i < n; i++) {
-		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
+	if (!json_is_object(a->v) || n > FIELDS_ELEMENTS_MAX)
+		return at_error(a, e, "expected an object of at most %d", FIELDS_ELEMENTS_MAX);
+	p->v = arena_alloc(mem, n ? n * sizeof(*p->v) : 1);
+	p->n = 0;
+	json_object_foreach (a->v, key, v) {
+		const struct at member = {a, key, 0, v};
+		const char *value = at_string(&member, e);
 
-		if (!json_is_integer(el.v) || json_integer_value(el.v) < 0 ||
-			json_integer_value(el.v) >= UINT32_MAX)
-			return at_error(&el, e, "expected a group id");
-		u->groups[u->ngroups++] = (uint32_t)json_integer_value(el.v);
-	}
-	return 0;
-}
-
-static int read_user(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"uid", FIELD_U32, offsetof(struct spec_user, uid), true, NULL},
-		{"gid", FIELD_U32, offsetof(struct spec_user, gid), true, NULL},
-		{"umask", FIELD_OPT_I64, offsetof(struct spec_user, umask), false, NULL},
-		{"additionalGids", FIELD_READ, 0, false, read_groups},
-		{0},
-	};
-	struct spec_user *u = out;
-
-	if (fields_read(a, fields, u, mem, e) < 0)
-		return -1;
-	/* -1 means "leave it as it is" to setresuid(2): root would stay root (CVE-2024-40635). */
-	if (u->uid == UINT32_MAX || u->gid == UINT32_MAX)
-		return at_error(a, e, "uid and gid must be less than %u", UINT32_MAX);
-	if (u->umask.set && (u->umask.v < 0 || u->umask.v > UMASK_MAX))
-		return at_error(a, e, "umask must be at most 0777 (octal)");
-	return 0;
-}
-
-static int read_console_size(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"height", FIELD_U32, offsetof(struct spec_process, rows), true, NULL},
-		{"width", FIELD_U32, offsetof(struct spec_process, columns), true, NULL},
-		{0},
-	};
-
-	return fields_read(a, fields, out, mem, e);
-}
-
-static int read_cap_set(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	uint64_t *set = out;
-
-	(void)mem;
-	if (!json_is_array(a->v) || json_array_size(a->v) > FIELDS_ELEMENTS_MAX)
-		return at_error(a, e, "expected an array of capability names");
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
-		const char *name = at_string(&el, e);
-		int cap = name ? caps_number(name) : -1;
-
-		if (!name)
+		if (!value)
 			return -1;
-		if (cap < 0)
-			return at_error(&el, e, "unknown capability '%.100s'", name);
-		*set |= UINT64_C(1) << cap;
+		if (!*key)
+			return at_error(&member, e, "an empty name");
+		p->v[p->n++] = (struct spec_pair){key, value};
 	}
 	return 0;
 }
-
-static int read_caps(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"bounding", FIELD_READ, offsetof(struct caps, bounding), false, read_cap_set},
-		{"permitted", FIELD_READ, offsetof(struct caps, permitted), false, read_cap_set},
-		{"effective", FIELD_READ, offsetof(struct caps, effective), false, read_cap_set},
-		{"inheritable", FIELD_READ, offsetof(struct caps, inheritable), false,
-			read_cap_set},
-		{"ambient", FIELD_READ, offsetof(struct caps, ambient), false, read_cap_set},
-		{0},
-	};
-
-	return fields_read(a, fields, out, mem, e);
-}
-
-static const struct {
-	const char *name;
-	int resource;
-} rlimit_names[] = {
-	{"RLIMIT_AS", RLIMIT_AS},
-	{"RLIMIT_CORE", RLIMIT_CORE},
-	{"RLIMIT_CPU", RLIMIT_CPU},
-	{"RLIMIT_DATA", RLIMIT_DATA},
-	{"RLIMIT_FSIZE", RLIMIT_FSIZE},
-	{"RLIMIT_LOCKS", RLIMIT_LOCKS},
-	{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK},
-	{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
-	{"RLIMIT_NICE", RLIMIT_NICE},
-	{"RLIMIT_NOFILE", RLIMIT_NOFILE},
-	{"RLIMIT_NPROC", RLIMIT_NPROC},
-	{"RLIMIT_RSS", RLIMIT_RSS},
-	{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},
-	{"RLIMIT_RTTIME", RLIMIT_RTTIME},
-	{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING},
-	{"RLIMIT_STACK", RLIMIT_STACK},
-};
-
-int spec_rlimit_resource(const char *name)
-{
-	for (size_t i = 0; i < sizeof(rlimit_names) / sizeof(rlimit_names[0]); i++)
-		if (str_eq(rlimit_names[i].name, name))
-			return rlimit_names[i].resource;
-	return -1;
-}
-
-static int read_rlimit(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"type", FIELD_STR, offsetof(struct spec_rlimit, name), true, NULL},
-		{"soft", FIELD_U64, offsetof(struct spec_rlimit, soft), true, NULL},
-		{"hard", FIELD_U64, offsetof(struct spec_rlimit, hard), true, NULL},
-		{0},
-	};
-	struct spec_rlimit *r = out;
-
-	if (fields_read(a, fields, r, mem, e) < 0)
-		return -1;
-	r->resource = spec_rlimit_resource(r->name);
-	if (r->resource < 0)
-		return at_error(a, e, "unknown rlimit '%.100s'", r->name);
-	if (r->soft == SPEC_RLIM_INFINITY)
-		r->soft = RLIM_INFINITY;
-	if (r->hard == SPEC_RLIM_INFINITY)
-		r->hard = RLIM_INFINITY;
-	if (r->soft > r->hard)
-		return at_error(a, e, "soft limit is greater than the hard limit");
-	return 0;
-}
-
-static int read_rlimits(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	struct spec_process *p = out;
-
-	if (fields_read_array(
-		    a, sizeof(*p->rlimits), &p->rlimits, &p->nrlimits, read_rlimit, mem, e) < 0)
-		return -1;
-	for (size_t i = 0; i < p->nrlimits; i++)
-		for (size_t k = 0; k < i; k++)
-			if (p->rlimits[i].resource == p->rlimits[k].resource)
-				return at_error(a, e, "%s is there twice", p->rlimits[i].name);
-	return 0;
-}
-
-static int check_process(const struct at *a, const struct spec_process *p, struct err *e)
-{
-	if (p->args.n == 0)
-		return at_error(a, e, "args: empty");
-	for (size_t i = 0; i < p->env.n; i++)
-		if (!strchr(p->env.v[i], '=') || p->env.v[i][0] == '=')
-			return at_error(a, e, "env/%zu: expected NAME=VALUE", i);
-	if (p->oom_score_adj.set && (p->oom_score_adj.v < -1000 || p->oom_score_adj.v > 1000))
-		return at_error(a, e, "oomScoreAdj: expected -1000 to 1000");
-	if ((p->rows | p->columns) > USHRT_MAX)
-		return at_error(a, e, "consoleSize: at most %d", USHRT_MAX);
-	return 0;
-}
-
-static int read_process(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"terminal", FIELD_BOOL, offsetof(struct spec_process, terminal), false, NULL},
-		{"consoleSize", FIELD_READ, 0, false, read_console_size},
-		{"user", FIELD_READ, offsetof(struct spec_process, user), true, read_user},
-		{"args", FIELD_STRS, offsetof(struct spec_process, args), true, NULL},
-		{"env", FIELD_STRS, offsetof(struct spec_process, env), false, NULL},
-		{"cwd", FIELD_PATH, offsetof(struct spec_process, cwd), true, NULL},
-		{"capabilities", FIELD_READ, offsetof(struct spec_process, caps), false, read_caps},
-		{"rlimits", FIELD_READ, 0, false, read_rlimits},
-		{"noNewPrivileges", FIELD_BOOL, offsetof(struct spec_process, no_new_privs), false,
-			NULL},
-		{"oomScoreAdj", FIELD_OPT_I64, offsetof(struct spec_process, oom_score_adj), false,
-			NULL},
-		{"apparmorProfile", FIELD_REFUSE, 0, false, NULL},
-		{"selinuxLabel", FIELD_REFUSE, 0, false, NULL},
-		{"scheduler", FIELD_REFUSE, 0, false, NULL},
-		{"ioPriority", FIELD_REFUSE, 0, false, NULL},
-		{"execCPUAffinity", FIELD_REFUSE, 0, false, NULL},
-		{0},
-	};
-	struct spec_process *p = out;
-
-	if (fields_read(a, fields, p, mem, e) < 0)
-		return -1;
-	p->given = true;
-	return check_process(a, p, e);
-}
-
-/* ---- the rest of the top level ---- */
 
 static int read_root(const struct at *a, void *out, struct arena *mem, struct err *e)
 {
@@ -218,23 +39,35 @@ static int read_root(const struct at *a, void *out, struct arena *mem, struct er
 		{"readonly", FIELD_BOOL, offsetof(struct spec, root_readonly), false, NULL},
 		{0},
 	};
+	const struct spec *s = out;
 
-	return fields_read(a, fields, out, mem, e);
+	if (fields_read(a, fields, out, mem, e) < 0)
+		return -1;
+	return *s->root ? 0 : at_error(a, e, "path: empty");
 }
 
 static int read_mount(const struct at *a, void *out, struct arena *mem, struct err *e)
 {
 	static const struct field fields[] = {
-		{"destination", FIELD_PATH, offsetof(struct spec_mount, destination), true, NULL},
-		{"type", FIELD_STR, offsetof(struct spec_mount, type), false, NULL},
-		{"source", FIELD_STR, offsetof(struct spec_mount, source), false, NULL},
+		{"destination", FIELD_STR, offsetof(struct spec_mount, destination), true, NULL},
+		{"type", FIELD_OPT_STR, offsetof(struct spec_mount, type), false, NULL},
+		{"source", FIELD_OPT_STR, offsetof(struct spec_mount, source), false, NULL},
 		{"options", FIELD_STRS, offsetof(struct spec_mount, options), false, NULL},
-		{"uidMappings", FIELD_REFUSE, 0, false, NULL},
-		{"gidMappings", FIELD_REFUSE, 0, false, NULL},
+		{"uidMappings", FIELD_READ, offsetof(struct spec_mount, uids), false, spec_idmaps},
+		{"gidMappings", FIELD_READ, offsetof(struct spec_mount, gids), false, spec_idmaps},
 		{0},
 	};
+	struct spec_mount *m = out;
 
-	return fields_read(a, fields, out, mem, e);
+	if (fields_read(a, fields, out, mem, e) < 0)
+		return -1;
+	if (!*m->destination)
+		return at_error(a, e, "destination: empty");
+	if (m->destination[0] != '/') /* deprecated, and means this (config.md "Mounts") */
+		m->destination = arena_printf(mem, "/%s", m->destination);
+	if (!m->uids.n != !m->gids.n)
+		return at_error(a, e, "uidMappings and gidMappings need each other");
+	return 0;
 }
 
 static int read_mounts(const struct at *a, void *out, struct arena *mem, struct err *e)
@@ -245,31 +78,56 @@ static int read_mounts(const struct at *a, void *out, struct arena *mem, struct 
 		a, sizeof(*s->mounts), &s->mounts, &s->nmounts, read_mount, mem, e);
 }
 
-static int read_hooks(const struct at *a, void *out, struct arena *mem, struct err *e)
+static int read_hook(const struct at *a, void *out, struct arena *mem, struct err *e)
 {
 	static const struct field fields[] = {
-		{"prestart", FIELD_REFUSE, 0, false, NULL},
-		{"createRuntime", FIELD_REFUSE, 0, false, NULL},
-		{"createContainer", FIELD_REFUSE, 0, false, NULL},
-		{"startContainer", FIELD_REFUSE, 0, false, NULL},
-		{"poststart", FIELD_REFUSE, 0, false, NULL},
-		{"poststop", FIELD_REFUSE, 0, false, NULL},
+		{"path", FIELD_PATH, offsetof(struct spec_hook, path), true, NULL},
+		{"args", FIELD_STRS, offsetof(struct spec_hook, args), false, NULL},
+		{"env", FIELD_STRS, offsetof(struct spec_hook, env), false, NULL},
+		{"timeout", FIELD_OPT_I64, offsetof(struct spec_hook, timeout), false, NULL},
 		{0},
 	};
+	const struct spec_hook *h = out;
 
-	return fields_read(a, fields, out, mem, e);
+	if (fields_read(a, fields, out, mem, e) < 0)
+		return -1;
+	if (h->timeout.set && (h->timeout.v <= 0 || h->timeout.v > INT32_MAX))
+		return at_error(a, e, "timeout: expected seconds, at least 1");
+	return 0;
 }
 
-static int check_names(const struct at *a, const struct spec *s, struct err *e)
+static int read_hooks(const struct at *a, void *out, struct arena *mem, struct err *e)
 {
-	if (strncmp(s->version, "1.", 2) != 0)
+	struct spec *s = out;
+
+	if (!json_is_object(a->v))
+		return at_error(a, e, "expected an object");
+	for (enum hook_kind k = 0; k < HOOK_KINDS; k++) {
+		const struct at list = {a, hook_name(k), 0, json_object_get(a->v, hook_name(k))};
+		struct spec_hooks *h = &s->hooks[k];
+
+		if (!list.v || json_is_null(list.v))
+			continue;
+		if (fields_read_array(&list, sizeof(*h->v), &h->v, &h->n, read_hook, mem, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What no part can see alone. */
+static int check(const struct at *a, const struct spec *s, struct err *e)
+{
+	if (strncmp(s->version, "1.", 2) != 0 || !isdigit((unsigned char)s->version[2]))
 		return at_unsupported(a, e, "ociVersion '%.40s': expected 1.x", s->version);
-	if (s->hostname && strlen(s->hostname) > 64)
-		return at_error(a, e, "hostname: longer than 64 characters");
-	if (s->domainname && strlen(s->domainname) > 64)
-		return at_error(a, e, "domainname: longer than 64 characters");
-	if ((s->hostname || s->domainname) && !s->namespaces[NS_UTS])
-		return at_error(a, e, "hostname and domainname need a new uts namespace");
+	if (s->hostname && strlen(s->hostname) > HOST_NAME_BYTES)
+		return at_error(a, e, "hostname: longer than %d bytes", HOST_NAME_BYTES);
+	if (s->domainname && strlen(s->domainname) > HOST_NAME_BYTES)
+		return at_error(a, e, "domainname: longer than %d bytes", HOST_NAME_BYTES);
+	if ((s->hostname || s->domainname) && !spec_has_ns(s, NS_UTS))
+		return at_error(a, e, "hostname and domainname need a uts namespace");
+	/* Without one, every step of putting the container together would change the host. */
+	if (!spec_has_ns(s, NS_MOUNT))
+		return at_unsupported(a, e, "linux: namespaces: a mount namespace is needed");
 	return 0;
 }
 
@@ -277,60 +135,123 @@ int spec_read(struct spec *s, json_t *json, const char *name, struct err *e)
 {
 	static const struct field fields[] = {
 		{"ociVersion", FIELD_STR, offsetof(struct spec, version), true, NULL},
-		{"process", FIELD_READ, offsetof(struct spec, process), false, read_process},
-		{"root", FIELD_READ, 0, true, read_root},
-		{"hostname", FIELD_STR, offsetof(struct spec, hostname), false, NULL},
-		{"domainname", FIELD_STR, offsetof(struct spec, domainname), false, NULL},
+		{"process", FIELD_READ, offsetof(struct spec, process), false, spec_process},
+		{"root", FIELD_READ, 0, false, read_root},
+		{"hostname", FIELD_OPT_STR, offsetof(struct spec, hostname), false, NULL},
+		{"domainname", FIELD_OPT_STR, offsetof(struct spec, domainname), false, NULL},
 		{"mounts", FIELD_READ, 0, false, read_mounts},
 		{"hooks", FIELD_READ, 0, false, read_hooks},
-		{"linux", FIELD_READ, 0, true, spec_read_linux},
+		{"annotations", FIELD_READ, offsetof(struct spec, annotations), false, spec_pairs},
+		{"linux", FIELD_READ, 0, false, spec_linux},
 		{"solaris", FIELD_REFUSE, 0, false, NULL},
 		{"windows", FIELD_REFUSE, 0, false, NULL},
 		{"vm", FIELD_REFUSE, 0, false, NULL},
 		{"zos", FIELD_REFUSE, 0, false, NULL},
+		{"freebsd", FIELD_REFUSE, 0, false, NULL},
 		{0},
 	};
 	const struct at root = {NULL, name, 0, json};
 
 	*s = (struct spec){.json = json_incref(json)};
-	if (fields_read(&root, fields, s, &s->mem, e) == 0 && check_names(&root, s, e) == 0)
+	if (fields_read(&root, fields, s, &s->mem, e) == 0 && check(&root, s, e) == 0)
 		return 0;
 	spec_fini(s);
 	return -1;
 }
 
-/* The largest value of uint64, which engines write for "no limit", does not fit jansson's integers;
- * the largest that fits, and a space, takes its place (see SPEC_RLIM_INFINITY). */
-static void replace_infinity(char *p)
+int spec_read_process(
+	struct spec_process *p, json_t *json, const char *name, struct arena *mem, struct err *e)
 {
-	static const char from[] = "18446744073709551615", to[] = "9223372036854775807 ";
+	const struct at root = {NULL, name, 0, json};
+
+	*p = (struct spec_process){0};
+	return spec_process(&root, p, mem, e);
+}
+
+int spec_read_resources(
+	struct spec_resources *r, json_t *json, const char *name, struct arena *mem, struct err *e)
+{
+	const struct at root = {NULL, name, 0, json};
+
+	*r = (struct spec_resources){0};
+	return spec_resources(&root, r, mem, e);
+}
+
+/* ---- texts ---- */
+
+/* The number of bytes at p that are an integer beyond INT64_MAX, else 0. */
+static size_t big_integer(const char *p)
+{
+	size_t n = strspn(p, "0123456789");
+	char digits[21];
+	uint64_t u;
+
+	if (n < 19 || n >= sizeof(digits) || p[0] == '0' || strchr(".eE", p[n]))
+		return 0;
+	memcpy(digits, p, n);
+	digits[n] = '\0';
+	return str_u64(digits, UINT64_MAX, &u) == 0 && u > INT64_MAX ? n : 0;
+}
+
+/* Copy text, big integers made into marked strings (see FIELDS_BIG_MARK). Positions in errors of
+ * the same line move by the mark. */
+static void mark_big(const char *p, struct buf *out)
+{
+	static const char mark[] = "\"\\u0001";
+	const char *from = p;
 	bool in_string = false;
 
-	for (; *p; p++) {
+	while (*p) {
+		size_t n = 0;
+
 		if (in_string && *p == '\\' && p[1])
 			p++;
 		else if (*p == '"')
 			in_string = !in_string;
-		else if (!in_string && strncmp(p, from, sizeof(from) - 1) == 0)
-			memcpy(p, to, sizeof(to) - 1);
+		else if (!in_string && isdigit((unsigned char)*p)) {
+			n = p[-1] == '-' ? 0 : big_integer(p);
+			if (n) {
+				buf_put(out, from, (size_t)(p - from));
+				buf_printf(out, "%s%.*s\"", mark, (int)n, p);
+				from = p + n;
+			} else {
+				n = strspn(p, "0123456789.eE+-");
+			}
+		}
+		p += n ? n : 1;
 	}
+	buf_put(out, from, (size_t)(p - from));
+}
+
+json_t *spec_parse(const char *name, const struct buf *text, struct err *e)
+{
+	auto_buf struct buf marked = BUF_INIT(2 * text->len + 1);
+	struct json_doc doc;
+	json_t *json;
+
+	if (text->len && memchr(text->data, '\0', text->len))
+		return err_set(e, ERR_CORRUPT, "%s: contains a NUL character", name), NULL;
+	/* A number at the very start has nothing before it to look at, and is no object. */
+	if (text->len && (text->data[0] == '{' || isspace((unsigned char)text->data[0])))
+		mark_big(text->data, &marked);
+	else if (text->len)
+		buf_put(&marked, text->data, text->len);
+	if (json_doc_parse(&doc, name, marked.len ? marked.data : "", marked.len, e) < 0)
+		return NULL;
+	json = json_incref(doc.root);
+	json_doc_fini(&doc);
+	return json;
 }
 
 int spec_load(struct spec *s, int dirfd, const char *path, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
-	struct json_doc doc;
-	int rc;
+	auto_json json_t *json = NULL;
 
 	if (file_read(dirfd, path, &text, e) < 0)
 		return -1;
-	if (text.len)
-		replace_infinity(text.data);
-	if (json_doc_parse(&doc, path, text.len ? text.data : "", text.len, e) < 0)
-		return -1;
-	rc = spec_read(s, doc.root, path, e);
-	json_doc_fini(&doc);
-	return rc;
+	json = spec_parse(path, &text, e);
+	return json ? spec_read(s, json, path, e) : -1;
 }
 
 void spec_fini(struct spec *s)

@@ -63,7 +63,7 @@ struct spec_rlimit {
 	int resource;
 	uint64_t soft, hard; /* RLIM_INFINITY: none */
 };
-/* How documents say "no limit" within jansson's integers; greater ones become this when loaded. */
+/* Another way to say "no limit", within jansson's integers. */
 #define SPEC_RLIM_INFINITY ((uint64_t)INT64_MAX)
 /* The number of "RLIMIT_NOFILE", or -1. */
 int spec_rlimit_resource(const char *name);
@@ -269,6 +269,10 @@ static inline bool spec_new_ns(const struct spec *s, enum ns_kind k)
 	return s->namespaces[k].given && !s->namespaces[k].path;
 }
 
+/* Parse the text of any of these documents: engines write integers beyond INT64_MAX,
+ * which json_parse() refuses and FIELD_U64 takes. CORRUPT. */
+json_t *spec_parse(const char *name, const struct buf *text, struct err *e) must_check;
+
 /* Read a parsed document; takes a reference. name is how errors call it. Errors: CORRUPT with the
  * JSON pointer, UNSUPPORTED with the field's name. */
 int spec_read(struct spec *s, json_t *json, const char *name, struct err *e) must_check;
@@ -285,6 +289,9 @@ int spec_read_resources(struct spec_resources *r, json_t *json, const char *name
 	struct err *e) must_check;
 
 /* ---- parts, one file each, for fields.h ---- */
+
+/* An object of strings; out: struct spec_pairs. (spec.c) */
+int spec_pairs(const struct at *a, void *out, struct arena *mem, struct err *e) must_check;
 
 /* spec-process.c: /process */
 int spec_process(
