@@ -277,6 +277,7 @@ static bool wants_removal(int dir)
 static int sweep_one(int all, const char *id, struct err *e)
 {
 	char state[INSTANCE_ID_MAX + 16], cgroup[INSTANCE_CGROUP_SIZE];
+	struct cgroup_place place;
 
 	snprintf(state, sizeof(state), "%.*s/state.json", INSTANCE_ID_MAX, id);
 	if (faccessat(all, state, F_OK, 0) == 0)
@@ -288,7 +289,8 @@ static int sweep_one(int all, const char *id, struct err *e)
 		return errno == EWOULDBLOCK ? 0 : err_sys(e, "instance %s: lock", id);
 	if (faccessat(all, state, F_OK, 0) == 0) /* ended between the two */
 		return 0;
-	if (cgroup_path(all, id, cgroup, e) < 0 || cgroup_destroy(cgroup, e) < 0)
+	if (cgroup_path(all, id, cgroup, e) < 0 || cgroup_place(&place, cgroup, id, false, e) < 0 ||
+		cgroup_destroy(&place, e) < 0)
 		return -1;
 	return wants_removal(dir) ? remove_folder(all, id, e)
 				  : write_state(dir, KILLED, "svrun was killed", e);

@@ -1,16 +1,17 @@
 /* svrun run: resolve, mount, bundle, create, supervise, in one process. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/mount.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/config.h"
 #include "images/image.h"
 #include "images/mount.h"
 #include "images/store.h"
@@ -94,7 +95,7 @@ struct running {
 	struct instance *instance;
 	const struct spec *spec;
 	struct supervise *sup;
-	int root;
+	int root, filters; /* compiled seccomp filters are kept in the store; -1: not */
 	double begun;
 	bool started;
 };
@@ -109,20 +110,29 @@ static void warn_of(struct err *e)
 /* *status: what svrun run ends with. */
 static int run_container(struct running *r, int *status, struct err *e)
 {
-	struct container_options options = {
-		.spec = r->spec, .bundle = r->instance->path, .root = r->root, .at_once = true};
+	struct container_options options = {.spec = r->spec,
+		.id = r->instance->id,
+		.bundle = r->instance->path,
+		.root = r->root,
+		.filters = r->filters,
+		.door = -1,
+		.at_once = true};
 	struct container *c;
 	int rc;
 
 	memcpy(options.stdio, r->sup->stdio, sizeof(options.stdio));
-	if (container_create(&c, &options, e) < 0)
+	if (cgroup_place(&options.cgroup, r->spec->cgroups_path, options.id, false, e) < 0 ||
+		container_create(&c, &options, e) < 0)
 		return -1;
 	sys_close_ref(&r->root); /* the container has it; its end must be the end of the mount */
 	rc = container_start(c, status, e);
 	if (rc == 0) {
+		struct supervised process = {
+			container_pid(c), container_pidfd(c), container_take_terminal(c)};
+
 		r->started = true;
 		timing(r->o, "start", r->begun);
-		rc = supervise_run(r->sup, c, status, e);
+		rc = supervise_run(r->sup, &process, status, e);
 	}
 	if (rc == 0 && container_out_of_memory(c))
 		warn("the container reached its memory limit, and a process in it was killed");
@@ -133,7 +143,9 @@ static int run_container(struct running *r, int *status, struct err *e)
 
 static int run_with_spec(struct running *r, int *status, struct err *e)
 {
-	struct supervise_options so = {r->o->interactive, r->o->terminal, r->o->stop_seconds};
+	struct supervise_options so = {.interactive = r->o->interactive,
+		.terminal = r->o->terminal,
+		.stop_seconds = r->o->stop_seconds};
 	struct supervise sup;
 	int rc;
 
@@ -173,11 +185,19 @@ static void hint_space(int fd, struct err *e)
 	sys_hint_space(e, fd, 0);
 }
 
+/* The folder of compiled filters. Without it they are compiled again each time. */
+static int open_filters(int store)
+{
+	if (sys_mkdirat(store, "filters", 0700) < 0 && errno != EEXIST)
+		return -1;
+	return sys_openat(store, "filters", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
 static int run(const struct run_options *o, int *status, struct err *e)
 {
 	struct source s = {.has_config = false};
 	struct instance i;
-	struct running r = {.o = o, .instance = &i, .root = -1};
+	struct running r = {.o = o, .instance = &i, .root = -1, .filters = -1};
 	double begun = sys_now_ms();
 	int rc;
 
@@ -188,7 +208,9 @@ static int run(const struct run_options *o, int *status, struct err *e)
 	if (rc == 0)
 		rc = instance_create(&i, s.store.fd, s.store.path, o->name, o->rm, e);
 	if (rc == 0) {
+		r.filters = open_filters(s.store.fd);
 		rc = run_instance(&r, &s, status, e);
+		sys_close_ref(&r.filters);
 		if (rc < 0)
 			hint_space(s.store.fd, e);
 		if (!r.started)
