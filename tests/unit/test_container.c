@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/container.h"
+#include "runtime/door.h"
 #include "runtime/seccomp-profile.h"
 
 /* Containers whose root is the host's own tree, read-only, with a /tmp of their own: every host has
@@ -70,9 +71,12 @@ static void rig_init(struct rig *r, const char *script)
 	json_object_set_new(json_object_get(r->json, "linux"), "seccomp", seccomp_profile(0));
 }
 
+static const struct container_options defaults = {
+	.id = "unit", .bundle = "/tmp", .root = -1, .stdio = {0, 1, 2}, .filters = -1, .door = -1};
+
 static int rig_create(struct rig *r)
 {
-	struct container_options o = {.bundle = "/tmp", .root = -1, .stdio = {0, 1, 2}};
+	struct container_options o = defaults;
 
 	if (spec_read(&r->spec, r->json, "config.json", &r->e) < 0)
 		fail_msg("%s", r->e.text);
@@ -88,11 +92,20 @@ static void rig_fini(struct rig *r)
 	json_decref(r->json);
 }
 
+static int reap(struct rig *r)
+{
+	int raw;
+
+	if (waitpid(container_pid(r->c), &raw, 0) < 0)
+		return -1;
+	r->status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
+	return 0;
+}
+
 /* Run to the end; the status must be this. */
 static void ends_with(struct rig *r, int status)
 {
-	if (rig_create(r) < 0 || container_start(r->c, &r->status, &r->e) < 0 ||
-		container_reap(r->c, &r->status, &r->e) < 0)
+	if (rig_create(r) < 0 || container_start(r->c, &r->status, &r->e) < 0 || reap(r) < 0)
 		fail_msg("%s", r->e.text);
 	assert_int_equal(r->status, status);
 	rig_fini(r);
@@ -108,16 +121,17 @@ TEST(a_program_runs_and_its_status_comes_back)
 
 TEST(one_that_starts_at_once_needs_no_second_word)
 {
-	struct container_options o = {
-		.bundle = "/tmp", .root = -1, .stdio = {0, 1, 2}, .at_once = true};
+	struct container_options o = defaults;
 	struct rig r;
+
+	o.at_once = true;
 
 	rig_init(&r, "exit 5");
 	assert_int_equal(spec_read(&r.spec, r.json, "config.json", &r.e), 0);
 	o.spec = &r.spec;
 	assert_int_equal(container_create(&r.c, &o, &r.e), 0);
 	assert_int_equal(container_start(r.c, &r.status, &r.e), 0);
-	assert_int_equal(container_reap(r.c, &r.status, &r.e), 0);
+	assert_int_equal(reap(&r), 0);
 	assert_int_equal(r.status, 5);
 	rig_fini(&r);
 }
@@ -229,8 +243,173 @@ TEST(a_step_that_fails_says_what_and_leaves_no_process)
 	patch(&r, "linux", "{\"sysctl\": {\"kernel.panic\": \"1\"}}");
 	create_fails(&r, "sysctl kernel.panic would change the host");
 	rig_init(&r, NULL);
+	patch(&r, "linux", "{\"namespaces\": [{\"type\": \"pid\"}]}");
+	json_object_del(r.json, "hostname");
+	create_fails(&r, "linux.namespaces: a mount namespace is needed");
+}
+
+TEST(one_without_a_process_can_be_created_and_not_started)
+{
+	struct rig r;
+
+	rig_init(&r, NULL);
 	patch(&r, "", "{\"process\": null}");
-	create_fails(&r, "the config has no process");
+	assert_int_equal(rig_create(&r), 0);
+	assert_int_equal(container_start(r.c, &r.status, &r.e), -1);
+	assert_string_equal(r.e.text, "the config has no process to start");
+	rig_fini(&r);
+}
+
+/* Another process could do the same: all that is needed is the folder and the pid. */
+TEST(a_released_container_waits_at_its_door)
+{
+	char dir[] = "/tmp/svrun-door-XXXXXX";
+	struct container_options o = defaults;
+	struct container_start start;
+	struct rig r;
+	pid_t pid;
+	int fd;
+
+	rig_init(&r, "exit 7");
+	assert_non_null(mkdtemp(dir));
+	fd = sys_open(dir, O_RDONLY | O_DIRECTORY, 0);
+	assert_int_equal(spec_read(&r.spec, r.json, "config.json", &r.e), 0);
+	o.spec = &r.spec;
+	o.detach = true;
+	o.door = door_make(fd, "door", &r.e);
+	assert_true(o.door >= 0);
+	assert_int_equal(container_create(&r.c, &o, &r.e), 0);
+	pid = container_pid(r.c);
+	close(o.door);
+	assert_int_equal(container_release(r.c, &r.e), 0);
+	r.c = NULL;
+	start = (struct container_start){&r.spec, "unit", "/tmp", pid, -1};
+	assert_int_equal(door_knock(fd, "door", pid + 1, &r.e), -1);
+	start.sock = door_knock(fd, "door", pid, &r.e);
+	if (start.sock < 0 || container_start_at(&start, &r.status, &r.e) < 0)
+		fail_msg("%s", r.e.text);
+	close(start.sock);
+	assert_int_equal(waitpid(pid, &r.status, 0), pid);
+	assert_int_equal(WEXITSTATUS(r.status), 7);
+	rig_fini(&r);
+	close(fd);
+	assert_int_equal(sys_remove_tree(AT_FDCWD, dir), 0);
+}
+
+TEST(namespaces_are_joined_by_path)
+{
+	struct rig first, r;
+	char text[512];
+	int pid;
+
+	rig_init(&first, "sleep 1000");
+	if (rig_create(&first) < 0 || container_start(first.c, &first.status, &first.e) < 0)
+		fail_msg("%s", first.e.text);
+	pid = (int)container_pid(first.c);
+	snprintf(text, sizeof(text),
+		"{\"namespaces\": [{\"type\": \"mount\"}, {\"type\": \"cgroup\"},"
+		" {\"type\": \"pid\", \"path\": \"/proc/%d/ns/pid\"},"
+		" {\"type\": \"network\", \"path\": \"/proc/%d/ns/net\"},"
+		" {\"type\": \"uts\", \"path\": \"/proc/%d/ns/uts\"}]}",
+		pid, pid, pid);
+	rig_init(&r,
+		"test $$ != 1 && test \"$(uname -n)\" = inside && grep -q sleep /proc/1/cmdline");
+	patch(&r, "linux", text);
+	json_object_del(r.json, "hostname");
+	ends_with(&r, 0);
+	rig_init(&r, NULL);
+	patch(&r, "linux",
+		"{\"namespaces\": [{\"type\": \"mount\"},"
+		" {\"type\": \"network\", \"path\": \"/proc/self/ns/uts\"}]}");
+	json_object_del(r.json, "hostname");
+	create_fails(&r, "/proc/self/ns/uts is no network namespace");
+	rig_fini(&first);
+}
+
+TEST(a_user_namespace_has_its_own_root)
+{
+	struct rig r;
+
+	rig_init(&r, "test \"$(id -u)\" = 0 && grep -q '0 *100000 *1000' /proc/self/uid_map && "
+		     "test -c /dev/null && test -w /tmp && echo x >/dev/null");
+	patch(&r, "linux",
+		"{\"namespaces\": [{\"type\": \"mount\"}, {\"type\": \"pid\"}, {\"type\": "
+		"\"user\"},"
+		" {\"type\": \"uts\"}, {\"type\": \"ipc\"}],"
+		" \"uidMappings\": [{\"containerID\": 0, \"hostID\": 100000, \"size\": 1000}],"
+		" \"gidMappings\": [{\"containerID\": 0, \"hostID\": 100000, \"size\": 1000}]}");
+	ends_with(&r, 0);
+}
+
+TEST(a_time_namespace_has_its_offsets)
+{
+	struct rig r;
+
+	if (access("/proc/self/ns/time", F_OK) < 0)
+		skip();
+	rig_init(&r, "test \"$(cut -d. -f1 /proc/uptime)\" -gt 1000000");
+	patch(&r, "linux",
+		"{\"namespaces\": [{\"type\": \"mount\"}, {\"type\": \"pid\"}, {\"type\": \"uts\"},"
+		" {\"type\": \"time\"}], \"timeOffsets\": {\"boottime\": {\"secs\": 1000000}}}");
+	ends_with(&r, 0);
+}
+
+/* Each writes its name and what it got into a file of the host's; those of the container's own
+ * namespaces run while the host's tree is still there. */
+TEST(hooks_run_at_their_places_and_know_the_container)
+{
+	char file[] = "/tmp/svrun-hooks-XXXXXX", text[2048], said[4096] = "";
+	struct rig r;
+	int fd = mkstemp(file);
+
+	rig_init(&r, "exit 0");
+	assert_true(fd >= 0);
+	snprintf(text, sizeof(text),
+		"{\"hooks\": {"
+		" \"prestart\": [{\"path\": \"/bin/sh\", \"args\": [\"sh\", \"-c\","
+		"   \"echo 1 $(pwd) $A $HOME $(cat) >>%s\"], \"env\": [\"A=b\"]}],"
+		" \"createRuntime\": [{\"path\": \"/bin/sh\", \"args\": [\"sh\", \"-c\","
+		"   \"echo 2 >>%s\"]}],"
+		" \"createContainer\": [{\"path\": \"/bin/sh\", \"args\": [\"sh\", \"-c\","
+		"   \"echo 3 $(uname -n) $(cat) >>%s\"]}],"
+		" \"startContainer\": [{\"path\": \"/bin/sh\", \"args\": [\"sh\", \"-c\","
+		"   \"cat >/tmp/started\"]}]}, \"annotations\": {\"k\": \"v\"}}",
+		file, file, file);
+	patch(&r, "", text);
+	patch(&r, "process", "{\"args\": [\"sh\", \"-c\", \"grep -q created /tmp/started\"]}");
+	if (rig_create(&r) < 0)
+		fail_msg("%s", r.e.text);
+	snprintf(text, sizeof(text),
+		"1 / b {\"ociVersion\":\"1.2.0\",\"id\":\"unit\",\"status\":\"creating\","
+		"\"bundle\":\"/tmp\",\"pid\":%d,\"annotations\":{\"k\":\"v\"}}\n2\n3 inside {",
+		(int)container_pid(r.c));
+	assert_true(read(fd, said, sizeof(said) - 1) > 0);
+	assert_memory_equal(said, text, strlen(text));
+	if (container_start(r.c, &r.status, &r.e) < 0 || reap(&r) < 0)
+		fail_msg("%s", r.e.text);
+	assert_int_equal(r.status, 0);
+	rig_fini(&r);
+	close(fd);
+	unlink(file);
+}
+
+TEST(a_hook_that_fails_leaves_nothing)
+{
+	static const char *const kinds[] = {"prestart", "createRuntime", "createContainer"};
+	char text[256], want[256];
+	struct rig r;
+
+	for (size_t i = 0; i < 3; i++) {
+		rig_init(&r, NULL);
+		snprintf(text, sizeof(text),
+			"{\"hooks\": {\"%s\": [{\"path\": \"/bin/sh\","
+			" \"args\": [\"sh\", \"-c\", \"echo no >&2; exit 4\"]}]}}",
+			kinds[i]);
+		snprintf(want, sizeof(want), "%s hook 0, /bin/sh: ended with status 4: no\n",
+			kinds[i]);
+		patch(&r, "", text);
+		create_fails(&r, want);
+	}
 }
 
 TEST(a_created_container_that_is_never_started_goes_away)
@@ -272,7 +451,7 @@ TEST(a_terminal_is_one_of_the_containers_own)
 	assert_true(isatty(master));
 	assert_int_equal(container_take_terminal(r.c), -1);
 	assert_int_equal(container_start(r.c, &r.status, &r.e), 0);
-	assert_int_equal(container_reap(r.c, &r.status, &r.e), 0);
+	assert_int_equal(reap(&r), 0);
 	assert_int_equal(r.status, 0);
 	close(master);
 	rig_fini(&r);
@@ -320,6 +499,13 @@ RUN_TESTS(cmocka_unit_test(a_program_runs_and_its_status_comes_back),
 	cmocka_unit_test(another_user_has_just_the_groups_of_the_config),
 	cmocka_unit_test(a_program_that_is_not_there_is_127_and_nothing_is_left),
 	cmocka_unit_test(a_step_that_fails_says_what_and_leaves_no_process),
+	cmocka_unit_test(one_without_a_process_can_be_created_and_not_started),
+	cmocka_unit_test(a_released_container_waits_at_its_door),
+	cmocka_unit_test(namespaces_are_joined_by_path),
+	cmocka_unit_test(a_user_namespace_has_its_own_root),
+	cmocka_unit_test(a_time_namespace_has_its_offsets),
+	cmocka_unit_test(hooks_run_at_their_places_and_know_the_container),
+	cmocka_unit_test(a_hook_that_fails_leaves_nothing),
 	cmocka_unit_test(a_created_container_that_is_never_started_goes_away),
 	cmocka_unit_test(deleting_a_running_container_kills_everything_in_it),
 	cmocka_unit_test(devices_of_an_image_must_be_devices),
