@@ -68,3 +68,13 @@ expect_oci_clean() {
 	left=$(grep -c " $T/" /proc/self/mountinfo) || true
 	[ "$left" = 0 ] || fail "mounts left: $(grep " $T/" /proc/self/mountinfo)"
 }
+
+# Wait until the container has a status.
+await_status() { # STATUS [ID]
+	local i
+	for i in $(seq 500); do
+		[ "$(oci state "${2-$ID}" | jq -r .status)" != "$1" ] || return 0
+		sleep 0.01
+	done
+	fail "after $i tries: $(oci state "${2-$ID}")"
+}
