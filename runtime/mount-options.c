@@ -45,13 +45,60 @@ static const struct {
 	{"unbindable", MS_UNBINDABLE},
 };
 
-/* Would have to be silently dropped: refused instead. */
-static const char *const refused[] = {
-	"idmap", "ridmap", "tmpcopyup", "remount", "move", "rmove", "loud", NULL};
+static const struct {
+	const char *name;
+	size_t off, also; /* of bools */
+} switches[] = {
+#define SWITCH(f) offsetof(struct mount_options, f), offsetof(struct mount_options, f)
+	{"bind", SWITCH(bind)},
+	{"rbind", offsetof(struct mount_options, bind), offsetof(struct mount_options, bind_all)},
+	{"remount", SWITCH(remount)},
+	{"tmpcopyup", SWITCH(tmpcopyup)},
+	{"idmap", SWITCH(idmap)},
+	{"ridmap", offsetof(struct mount_options, idmap),
+		offsetof(struct mount_options, idmap_all)},
+	{"src-nofollow", SWITCH(src_nofollow)},
+	{"dest-nofollow", SWITCH(dest_nofollow)},
+	{"copy-symlink", SWITCH(copy_symlink)},
+#undef SWITCH
+};
+
+/* What every mount is anyway, or what only changes the kernel's log. */
+static const char *const nothing[] = {
+	"defaults", "async", "nolazytime", "nomand", "noiversion", "silent", "loud"};
+
+/* Flags of a file system, which fsconfig(2) knows by these names for every type. */
+static const char *const super[] = {"sync", "dirsync", "lazytime"};
+
+/* Known, and would have to be dropped: mandatory locks left the kernel with 5.15, and to move a
+ * mount of the host away is no way to make a container. */
+static const char *const refused[] = {"mand", "move", "rmove"};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static bool is_in(const char *const *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(list[i], name))
+			return true;
+	return false;
+}
+
+static bool find_switch(struct mount_options *o, const char *name)
+{
+	for (size_t i = 0; i < COUNT(switches); i++) {
+		if (!str_eq(switches[i].name, name))
+			continue;
+		*(bool *)((char *)o + switches[i].off) = true;
+		*(bool *)((char *)o + switches[i].also) = true;
+		return true;
+	}
+	return false;
+}
 
 static bool find_attr(struct mount_options *o, const char *name)
 {
-	for (size_t i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++) {
+	for (size_t i = 0; i < COUNT(attrs); i++) {
 		bool same = str_eq(attrs[i].name, name);
 		bool all = !same && name[0] == 'r' && str_eq(attrs[i].name, name + 1);
 		uint64_t *set = all ? &o->set_all : &o->set,
@@ -68,7 +115,7 @@ static bool find_attr(struct mount_options *o, const char *name)
 
 static bool find_propagation(struct mount_options *o, const char *name)
 {
-	for (size_t i = 0; i < sizeof(propagations) / sizeof(propagations[0]); i++) {
+	for (size_t i = 0; i < COUNT(propagations); i++) {
 		if (str_eq(propagations[i].name, name))
 			o->propagation = propagations[i].flag;
 		else if (name[0] == 'r' && str_eq(propagations[i].name, name + 1))
@@ -88,18 +135,33 @@ int mount_options_parse(
 	for (size_t i = 0; i < options->n; i++) {
 		const char *s = options->v[i];
 
-		for (size_t k = 0; refused[k]; k++)
-			if (str_eq(refused[k], s))
-				return err_set(e, ERR_UNSUPPORTED,
-					"mount option '%s' is not supported by this version", s);
-		if (!*s || str_eq(s, "defaults"))
+		if (is_in(refused, COUNT(refused), s))
+			return err_set(e, ERR_UNSUPPORTED, "mount option '%s' is not supported", s);
+		if (!*s || is_in(nothing, COUNT(nothing), s))
 			continue;
-		if (str_eq(s, "bind"))
-			o->bind = true;
-		else if (str_eq(s, "rbind"))
-			o->bind = o->bind_all = true;
-		else if (!find_attr(o, s) && !find_propagation(o, s))
+		if (!find_switch(o, s) && !find_attr(o, s) && !find_propagation(o, s))
 			o->data.v[o->data.n++] = s;
 	}
 	return 0;
+}
+
+bool mount_options_name(size_t i, char out[32])
+{
+	const char *name = NULL;
+	size_t n = 0;
+	bool all = false;
+
+	if (i < (n += COUNT(nothing)))
+		name = nothing[i];
+	else if (i < (n += COUNT(super)))
+		name = super[i + COUNT(super) - n];
+	else if (i < (n += COUNT(switches)))
+		name = switches[i + COUNT(switches) - n].name;
+	else if (i < (n += 2 * COUNT(attrs)))
+		name = attrs[(i + 2 * COUNT(attrs) - n) / 2].name, all = (n - i) % 2;
+	else if (i < (n += 2 * COUNT(propagations)))
+		name = propagations[(i + 2 * COUNT(propagations) - n) / 2].name, all = (n - i) % 2;
+	if (name)
+		snprintf(out, 32, "%s%s", all ? "r" : "", name);
+	return name != NULL;
 }

@@ -72,7 +72,7 @@ TEST(options_are_sorted_into_what_the_kernel_takes)
 
 TEST(options_that_would_be_dropped_are_refused_by_name)
 {
-	static const char *const words[] = {"idmap", "tmpcopyup", "remount", "move"};
+	static const char *const words[] = {"mand", "move", "rmove"};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		struct arena mem = {0};
@@ -80,8 +80,7 @@ TEST(options_that_would_be_dropped_are_refused_by_name)
 		struct err e = {0};
 		char text[96];
 
-		snprintf(text, sizeof(text), "mount option '%s' is not supported by this version",
-			words[i]);
+		snprintf(text, sizeof(text), "mount option '%s' is not supported", words[i]);
 		assert_int_equal(parse(&o, &mem, words[i], &e), -1);
 		assert_int_equal(e.kind, ERR_UNSUPPORTED);
 		assert_string_equal(e.text, text);
@@ -89,5 +88,60 @@ TEST(options_that_would_be_dropped_are_refused_by_name)
 	}
 }
 
+TEST(words_that_are_not_for_the_kernel_switch_something_on)
+{
+	static const struct {
+		const char *words;
+		struct mount_options want;
+	} switched[] = {
+		{"remount,ro", {.remount = true, .set = MOUNT_ATTR_RDONLY}},
+		{"tmpcopyup", {.tmpcopyup = true}},
+		{"idmap", {.idmap = true}},
+		{"ridmap", {.idmap = true, .idmap_all = true}},
+		{"src-nofollow", {.src_nofollow = true}},
+		{"dest-nofollow", {.dest_nofollow = true}},
+		{"copy-symlink", {.copy_symlink = true}},
+		{"async,nolazytime,nomand,noiversion,silent,loud", {0}},
+	};
+
+	for (size_t i = 0; i < sizeof(switched) / sizeof(switched[0]); i++) {
+		struct arena mem = {0};
+		struct mount_options o;
+
+		assert_int_equal(parse(&o, &mem, switched[i].words, NULL), 0);
+		assert_int_equal(o.data.n, 0);
+		o.data = (struct strings){0};
+		if (memcmp(&o, &switched[i].want, sizeof(o)) != 0)
+			fail_msg("%s", switched[i].words);
+		arena_fini(&mem);
+	}
+}
+
+TEST(every_name_that_is_listed_is_known_and_none_is_listed_twice)
+{
+	char name[32], other[32];
+	size_t n = 0;
+
+	for (; mount_options_name(n, name); n++) {
+		const char *word = name;
+		struct strings s = {&word, 1};
+		struct arena mem = {0};
+		struct mount_options o;
+
+		assert_int_equal(mount_options_parse(&o, &s, &mem, NULL), 0);
+		if (o.data.n && !str_eq(name, "sync") && !str_eq(name, "dirsync") &&
+			!str_eq(name, "lazytime"))
+			fail_msg("%s is listed, but left to the file system", name);
+		arena_fini(&mem);
+		for (size_t k = 0; k < n; k++) {
+			assert_true(mount_options_name(k, other));
+			assert_string_not_equal(name, other);
+		}
+	}
+	assert_int_equal(n, 7 + 3 + 9 + 2 * 18 + 2 * 4);
+}
+
 RUN_TESTS(cmocka_unit_test(options_are_sorted_into_what_the_kernel_takes),
-	cmocka_unit_test(options_that_would_be_dropped_are_refused_by_name))
+	cmocka_unit_test(options_that_would_be_dropped_are_refused_by_name),
+	cmocka_unit_test(words_that_are_not_for_the_kernel_switch_something_on),
+	cmocka_unit_test(every_name_that_is_listed_is_known_and_none_is_listed_twice))
