@@ -73,6 +73,10 @@ check:
 quickstart:
 	@scripts/quickstart
 
+# tests/vm/*.bats in a virtual machine with Debian's kernel and systemd.
+check-vm: all
+	@scripts/vm test || [ $$? = 77 ]
+
 # What scripts/bench measures beside other tools.
 BENCH := $(patsubst tests/bench/%.c,$(O)/bench/%,$(wildcard tests/bench/*.c))
 $(O)/bench/%: $(O)/obj/tests/bench/%.o $(foreach d,images base,$(call lib,$d))
@@ -115,5 +119,5 @@ install: all
 clean:
 	rm -rf out
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
-.PHONY: bench-programs all unit fuzz fuzz-all check quickstart bench asan tsan tidy install clean
+-include $(shell find $(O)/obj -type f -name '*.d' 2>/dev/null)
+.PHONY: bench-programs all unit fuzz fuzz-all check check-vm quickstart bench asan tsan tidy install clean
