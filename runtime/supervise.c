@@ -325,7 +325,7 @@ static int reap(const struct supervised *p, int *status, struct err *e)
 {
 	siginfo_t info;
 
-	while (waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED) < 0)
+	while (waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED | __WALL) < 0)
 		if (errno != EINTR)
 			return err_sys(e, "wait for process %d", (int)p->pid);
 	*status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
