@@ -1,7 +1,8 @@
 /* svrun-oci: what its verbs share. One verb or two in each svrun/oci-*.c; main-oci.c has the table.
  *
  * Exit statuses: 1 for any error of the runtime (255 for `exec` when the process could not be
- * started for another reason than its program), else that of the container's process. */
+ * started for another reason than its program), else that of the container's process. A verb that
+ * returns -1 ends with 1; one that returns a status with e set has the error shown too. */
 #ifndef SVRUN_OCI_H
 #define SVRUN_OCI_H
 
@@ -21,6 +22,7 @@ struct oci {
 
 struct oci_verb {
 	struct command c; /* c.run is not used */
+	bool protect;     /* it starts processes: self_protect() comes first */
 	int (*run)(const struct oci *o, const struct command *self, int argc, char **argv,
 		struct err *e);
 };
@@ -32,6 +34,17 @@ int oci_open(
 	const struct oci *o, const char *id, bool lock, struct state *s, struct err *e) must_check;
 /* Write a pid into a file, as engines want it: no newline, replaced at once. */
 int oci_pid_file(const char *path, pid_t pid, struct err *e) must_check;
+/* --preserve-fds N (NULL: 0), and the LISTEN_FDS of our environment that are meant for us: *listen
+ * of them come first. Errors: USAGE, also when one of them is not open. */
+int oci_preserved(
+	const char *preserve_fds, unsigned *n, unsigned *listen, struct err *e) must_check;
+/* Tell the process of the *listen ones. */
+void oci_listen_env(struct spec *s, unsigned listen);
+/* ROOT/.seccomp for seccomp_cached(), made when missing; -1: none. */
+int oci_filters(const struct state *s);
+/* The hooks that change nothing any more when they fail: each runs, and is warned of. */
+void oci_late_hooks(const struct spec *s, enum hook_kind kind, const struct state *state,
+	enum state_status status);
 
 #define OCI_VERB(name)                                                                             \
 	int name(const struct oci *o, const struct command *self, int argc, char **argv,           \

@@ -1,0 +1,127 @@
+/* What the verbs of svrun-oci share. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/hooks.h"
+#include "svrun/oci.h"
+
+enum { PRESERVED_MAX = 65536, FIRST_FD = 3 };
+
+int oci_root(const struct oci *o, struct err *e)
+{
+	auto_free char *path = o->root_path ? mem_strdup(o->root_path) : state_default_root(e);
+
+	return path ? state_root(path, e) : -1;
+}
+
+int oci_open(const struct oci *o, const char *id, bool lock, struct state *s, struct err *e)
+{
+	auto_fd int root = oci_root(o, e);
+
+	return root < 0 ? -1 : state_open(s, root, id, lock, e);
+}
+
+int oci_pid_file(const char *path, pid_t pid, struct err *e)
+{
+	auto_free char *tmp = mem_printf("%s.tmp", path);
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", (int)pid);
+
+	auto_fd int fd = sys_open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return err_sys(e, "pid file %s", path);
+	if (sys_write_all(fd, text, (size_t)n) == 0 &&
+		sys_renameat(AT_FDCWD, tmp, AT_FDCWD, path) == 0)
+		return 0;
+	err_sys(e, "pid file %s", path);
+	sys_unlinkat(AT_FDCWD, tmp, 0);
+	return -1;
+}
+
+/* ---- descriptors that are passed on ---- */
+
+/* Source: sd_listen_fds(3): they are ours only when LISTEN_PID says so. */
+static int listen_fds(unsigned *n, struct err *e)
+{
+	const char *fds = getenv("LISTEN_FDS"), *pid = getenv("LISTEN_PID");
+	uint64_t v;
+
+	*n = 0;
+	if (!fds || !pid || str_u64(pid, INT32_MAX, &v) < 0 || v != (uint64_t)getpid())
+		return 0;
+	if (str_u64(fds, PRESERVED_MAX, &v) < 0)
+		return err_set(e, ERR_USAGE, "LISTEN_FDS: expected a number, got '%.40s'", fds);
+	*n = (unsigned)v;
+	return 0;
+}
+
+int oci_preserved(const char *preserve_fds, unsigned *n, unsigned *listen, struct err *e)
+{
+	uint64_t v = 0;
+
+	if (preserve_fds && str_u64(preserve_fds, PRESERVED_MAX, &v) < 0)
+		return err_set(e, ERR_USAGE, "--preserve-fds: expected a number up to %d, got '%s'",
+			PRESERVED_MAX, preserve_fds);
+	if (listen_fds(listen, e) < 0)
+		return -1;
+	*n = (unsigned)v + *listen;
+	for (unsigned i = 0; i < *n; i++) {
+		int fd = FIRST_FD + (int)i;
+
+		if (fcntl(fd, F_GETFD) < 0)
+			return err_set(e, ERR_USAGE,
+				"descriptor %d is to be passed on, and is not open", fd);
+	}
+	return 0;
+}
+
+void oci_listen_env(struct spec *s, unsigned listen)
+{
+	const char *names = getenv("LISTEN_FDNAMES");
+	struct strings *env = &s->process.env;
+	const char **v;
+
+	if (!listen || !s->process.given)
+		return;
+	v = arena_alloc(&s->mem, (env->n + 3) * sizeof(*v));
+	for (size_t i = 0; i < env->n; i++)
+		v[i] = env->v[i];
+	v[env->n++] = arena_printf(&s->mem, "LISTEN_FDS=%u", listen);
+	v[env->n++] = "LISTEN_PID=1";
+	if (names)
+		v[env->n++] = arena_printf(&s->mem, "LISTEN_FDNAMES=%s", names);
+	env->v = v;
+}
+
+/* ---- filters and hooks ---- */
+
+int oci_filters(const struct state *s)
+{
+	if (sys_mkdirat(s->root, STATE_FILTERS, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return sys_openat(s->root, STATE_FILTERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+void oci_late_hooks(const struct spec *s, enum hook_kind kind, const struct state *state,
+	enum state_status status)
+{
+	auto_free char *text = NULL;
+	struct spec one = *s;
+
+	if (!s->hooks[kind].n)
+		return;
+	text = hook_state_text(s, state->id, state_status_name(status),
+		status == STATE_STOPPED ? 0 : state->pid, state->bundle);
+	for (size_t i = 0; i < s->hooks[kind].n; i++) {
+		struct err e = {0};
+
+		one.hooks[kind] = (struct spec_hooks){s->hooks[kind].v + i, 1};
+		if (hooks_run(&one, kind, text, &e) < 0)
+			warn("%s", e.text);
+	}
+}
