@@ -45,10 +45,10 @@ $(O)/obj/%.o: %.c
 	@echo "CC $<"; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 
 $(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun runtime images base,$(call lib,$d))
-	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto
+	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm
 
 $(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun runtime base,$(call lib,$d))
-	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lcrypto
+	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lcrypto -lm
 
 $(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm

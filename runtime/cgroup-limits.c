@@ -1,127 +1,104 @@
-#include <errno.h>
-#include <fcntl.h>
+/* Limits that both versions have. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/str.h"
-#include "base/sys.h"
-#include "runtime/cgroup.h"
+#include "runtime/cgroup-file.h"
 
-static const struct cgroup_dir *dir_of(const struct cgroup *c, const char *controller)
+/* "max" to the files that know it. */
+static int limit_pids(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	for (size_t i = 0; i < c->ndirs; i++)
-		if (c->v2 || str_eq(c->dirs[i].controller, controller))
-			return &c->dirs[i];
-	return NULL;
-}
+	static const struct cgroup_file pids = {"pids/limit", "pids", "pids.max"};
 
-static int set(const struct cgroup *c, const char *controller, const char *file, const char *value,
-	struct err *e)
-{
-	const struct cgroup_dir *d = dir_of(c, controller);
-
-	auto_fd int fd = d ? sys_openat(d->dir, file, O_WRONLY, 0) : -1;
-	if (!d || (fd < 0 && errno == ENOENT)) {
-		err_set(e, ERR_UNSUPPORTED, "this host's cgroups cannot limit that: no %s", file);
-		return err_hint(
-			e, "the '%s' controller is not available to %s", controller, c->path);
-	}
-	if (fd < 0 || sys_write_all(fd, value, strlen(value)) < 0)
-		return err_sys(e, "write '%s' to %s", value, file);
-	return 0;
-}
-
-static int set_number(
-	const struct cgroup *c, const char *controller, const char *file, int64_t v, struct err *e)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%" PRId64, v);
-	return set(c, controller, file, v < 0 && c->v2 ? "max" : text, e);
-}
-
-/* ---- memory ---- */
-
-static int limit_memory_v1(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	if (r->memory_limit.set &&
-		set_number(c, "memory", "memory.limit_in_bytes", r->memory_limit.v, e) < 0)
-		return -1;
-	if (r->memory_swap.set &&
-		set_number(c, "memory", "memory.memsw.limit_in_bytes", r->memory_swap.v, e) < 0)
-		return -1;
-	return r->memory_reservation.set ? set_number(c, "memory", "memory.soft_limit_in_bytes",
-						   r->memory_reservation.v, e)
-					 : 0;
-}
-
-static int limit_memory_v2(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	int64_t swap = r->memory_swap.v;
-
-	if (r->memory_limit.set && set_number(c, "memory", "memory.max", r->memory_limit.v, e) < 0)
-		return -1;
-	if (swap >= 0) /* the spec's number counts memory too */
-		swap -= r->memory_limit.v;
-	if (r->memory_swap.set && set_number(c, "memory", "memory.swap.max", swap, e) < 0)
-		return -1;
-	return r->memory_reservation.set
-		       ? set_number(c, "memory", "memory.low", r->memory_reservation.v, e)
-		       : 0;
-}
-
-/* ---- cpu ---- */
-
-static int limit_cpu_v1(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	if (r->cpu_shares.set && set_number(c, "cpu", "cpu.shares", r->cpu_shares.v, e) < 0)
-		return -1;
-	if (r->cpu_period.set && set_number(c, "cpu", "cpu.cfs_period_us", r->cpu_period.v, e) < 0)
-		return -1;
-	return r->cpu_quota.set ? set_number(c, "cpu", "cpu.cfs_quota_us", r->cpu_quota.v, e) : 0;
-}
-
-/* Shares run from 2 to 262144, weights from 1 to 10000. */
-static int64_t weight_of_shares(int64_t shares)
-{
-	if (shares < 2)
-		shares = 2;
-	if (shares > 262144)
-		shares = 262144;
-	return 1 + (shares - 2) * 9999 / 262142;
-}
-
-static int limit_cpu_v2(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	int64_t period = r->cpu_period.set ? r->cpu_period.v : 100000;
-	char text[64];
-
-	if (r->cpu_shares.set &&
-		set_number(c, "cpu", "cpu.weight", weight_of_shares(r->cpu_shares.v), e) < 0)
-		return -1;
-	if (!r->cpu_quota.set && !r->cpu_period.set)
+	if (!r->pids.set)
 		return 0;
-	if (r->cpu_quota.set && r->cpu_quota.v > 0)
-		snprintf(text, sizeof(text), "%" PRId64 " %" PRId64, r->cpu_quota.v, period);
-	else
-		snprintf(text, sizeof(text), "max %" PRId64, period);
-	return set(c, "cpu", "cpu.max", text, e);
+	return r->pids.v > 0 ? cgroup_set_number(c, &pids, r->pids.v, e)
+			     : cgroup_set(c, &pids, "max", e);
 }
 
-static int limit_cpuset(const struct cgroup *c, const struct spec_resources *r, struct err *e)
+/* What is reserved counts apart, where the kernel can: without a limit, reserving would go around
+ * the other one. */
+static int limit_hugetlb(const struct cgroup *c, const struct spec_hugetlb *h, struct err *e)
 {
-	if (r->cpus && set(c, "cpuset", "cpuset.cpus", r->cpus, e) < 0)
+	const char *word = c->v2 ? "max" : "limit_in_bytes";
+	char name[64], reserved[64];
+	struct cgroup_file f = {"hugepageLimits", "hugetlb", name};
+
+	if (strlen(h->page_size) > 16 || strchr(h->page_size, '/'))
+		return err_set(e, ERR_USAGE,
+			"/linux/resources/hugepageLimits: no page size: '%.40s'", h->page_size);
+	snprintf(name, sizeof(name), "hugetlb.%s.%s", h->page_size, word);
+	snprintf(reserved, sizeof(reserved), "hugetlb.%s.rsvd.%s", h->page_size, word);
+	if (cgroup_set_number(c, &f, h->limit, e) < 0)
 		return -1;
-	return r->mems ? set(c, "cpuset", "cpuset.mems", r->mems, e) : 0;
+	f.name = reserved;
+	return cgroup_has(c, "hugetlb", reserved) ? cgroup_set_number(c, &f, h->limit, e) : 0;
 }
 
-int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct err *e)
+static int limit_rdma(const struct cgroup *c, const struct spec_rdma *d, struct err *e)
 {
-	if ((c->v2 ? limit_memory_v2 : limit_memory_v1)(c, r, e) < 0)
-		return -1;
-	if ((c->v2 ? limit_cpu_v2 : limit_cpu_v1)(c, r, e) < 0)
-		return -1;
-	if (limit_cpuset(c, r, e) < 0)
-		return -1;
-	return r->pids.set && r->pids.v > 0 ? set_number(c, "pids", "pids.max", r->pids.v, e) : 0;
+	static const struct cgroup_file max = {"rdma", "rdma", "rdma.max"};
+	char line[192];
+	int n = snprintf(line, sizeof(line), "%.100s", d->device);
+
+	if (d->handles.set)
+		n += snprintf(
+			line + n, sizeof(line) - (size_t)n, " hca_handle=%" PRId64, d->handles.v);
+	if (d->objects.set)
+		snprintf(line + n, sizeof(line) - (size_t)n, " hca_object=%" PRId64, d->objects.v);
+	return cgroup_set(c, &max, line, e);
+}
+
+int cgroup_limit_common(const struct cgroup *c, const struct spec_resources *r, struct err *e)
+{
+	for (size_t i = 0; i < r->nhugetlb; i++)
+		if (limit_hugetlb(c, &r->hugetlb[i], e) < 0)
+			return -1;
+	for (size_t i = 0; i < r->nrdma; i++)
+		if (limit_rdma(c, &r->rdma[i], e) < 0)
+			return -1;
+	return limit_pids(c, r, e);
+}
+
+const char *cgroup_first_limit(const struct spec_resources *r)
+{
+	const struct {
+		const char *field;
+		bool asked;
+	} limits[] = {
+		{"memory/limit", r->memory_limit.v != 0},
+		{"memory/reservation", r->memory_reservation.v != 0},
+		{"memory/swap", r->memory_swap.v != 0},
+		{"memory/kernel", r->memory_kernel.v != 0},
+		{"memory/kernelTCP", r->memory_kernel_tcp.v != 0},
+		{"memory/swappiness", r->memory_swappiness.set && r->memory_swappiness.v >= 0},
+		{"memory/disableOOMKiller", r->memory_no_oom_killer},
+		{"cpu/shares", r->cpu_shares.v != 0},
+		{"cpu/quota", r->cpu_quota.v != 0},
+		{"cpu/period", r->cpu_period.v != 0},
+		{"cpu/burst", r->cpu_burst.v != 0},
+		{"cpu/idle", r->cpu_idle.v != 0},
+		{"cpu/realtimeRuntime", r->cpu_rt_runtime.v != 0},
+		{"cpu/realtimePeriod", r->cpu_rt_period.v != 0},
+		{"cpu/cpus", r->cpus && *r->cpus},
+		{"cpu/mems", r->mems && *r->mems},
+		{"pids/limit", r->pids.set && r->pids.v > 0},
+		{"blockIO/weight", r->block_weight.v != 0},
+		{"blockIO/leafWeight", r->block_leaf_weight.v != 0},
+		{"blockIO/weightDevice", r->block_weights.n > 0},
+		{"blockIO/throttleReadBpsDevice", r->read_bps.n > 0},
+		{"blockIO/throttleWriteBpsDevice", r->write_bps.n > 0},
+		{"blockIO/throttleReadIOPSDevice", r->read_iops.n > 0},
+		{"blockIO/throttleWriteIOPSDevice", r->write_iops.n > 0},
+		{"hugepageLimits", r->nhugetlb > 0},
+		{"rdma", r->nrdma > 0},
+		{"network/classID", r->net_class.set},
+		{"network/priorities", r->net_priorities.n > 0},
+		{"unified", r->unified.n > 0},
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (limits[i].asked)
+			return limits[i].field;
+	return NULL;
 }

@@ -24,9 +24,9 @@
 enum { CGROUP_HIERARCHIES = 16, CGROUP_PATH_MAX = 1024 };
 
 struct cgroup_dir {
-	const char *controller; /* "memory"; "" on version 2 */
-	int dir;                /* the cgroup's folder */
-	int tasks;              /* version 1: what join writes to */
+	char hierarchy[64]; /* "memory", "cpu,cpuacct", "systemd"; "" on version 2 */
+	int dir;            /* the cgroup's folder */
+	int tasks;          /* version 1: what join writes to */
 };
 
 /* Where the cgroup is. Plain data: kept in the state of the container, so that whatever a killed
@@ -61,6 +61,8 @@ int cgroup_scope(
 	struct cgroup *c, pid_t pid, const struct spec_resources *r, struct err *e) must_check;
 /* Write the limits. Any time before the container's program starts (after cgroup_scope()). */
 int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
+/* Change the limits of a container that runs: those that are set in r, and no others. */
+int cgroup_update(const struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
 /* Version 2: the descriptor for CLONE_INTO_CGROUP. -1 on version 1, and without folders. */
 int cgroup_clone_fd(const struct cgroup *c);
 /* Version 1: move the calling process, which has one thread. Nothing on version 2. */
@@ -82,14 +84,13 @@ bool cgroup_out_of_memory(const struct cgroup *c);
 int cgroup_freeze(const struct cgroup *c, bool frozen, struct err *e) must_check;
 /* 1 frozen, 0 not, -1. */
 int cgroup_frozen(const struct cgroup *c, struct err *e) must_check;
-/* All processes in it and in those below it, at most `max`; *v is the caller's to free. */
+/* All processes in it and in those below it; *v is the caller's to free. */
 int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e) must_check;
 /* A signal to all of them. */
 int cgroup_signal(const struct cgroup *c, int sig, struct err *e) must_check;
-/* What it has used: the object "data" of runc's `events --stats` (cpu, memory, pids, blkio,
- * hugetlb,
- * ...), to json_decref(). (cgroup-stats.c) */
-json_t *cgroup_stats(const struct cgroup *c, struct err *e);
+/* What it has used: the object "data" of runc's `events --stats` (cpu, memory, pids, blkio, hugetlb
+ * ...), to json_decref(). What the host does not count is left out, or 0. */
+json_t *cgroup_stats(const struct cgroup *c);
 /* The number of times the memory limit made the kernel kill a process in it. */
 uint64_t cgroup_oom_kills(const struct cgroup *c);
 

@@ -16,12 +16,13 @@
 #include "base/sys.h"
 #include "runtime/cgroup.h"
 
-static char path[64];
+static struct cgroup_place at;
 
 static int set_up(void **state)
 {
 	(void)state;
-	snprintf(path, sizeof(path), "/svrun/test-%d", (int)getpid());
+	at = (struct cgroup_place){0};
+	snprintf(at.path, sizeof(at.path), "/svrun/cgroups-test-%d", (int)getpid());
 	return 0;
 }
 
@@ -38,12 +39,12 @@ static void place(char *out, size_t size, const char *controller)
 
 	statfs("/sys/fs/cgroup", &fs);
 	snprintf(out, size, "/sys/fs/cgroup/%s%s",
-		fs.f_type == CGROUP2_SUPER_MAGIC ? "" : controller, path);
+		fs.f_type == CGROUP2_SUPER_MAGIC ? "" : controller, at.path);
 }
 
 static bool exists(const char *controller)
 {
-	char p[160];
+	char p[1300];
 
 	place(p, sizeof(p), controller);
 	return access(p, F_OK) == 0;
@@ -78,7 +79,7 @@ static pid_t start(const struct cgroup *c)
 static void await_member(const char *controller)
 {
 	struct timespec ms = {.tv_nsec = 1000000};
-	char p[192], c;
+	char p[1400], c;
 
 	place(p, sizeof(p), controller);
 	snprintf(p + strlen(p), sizeof(p) - strlen(p), "/cgroup.procs");
@@ -105,19 +106,19 @@ TEST(a_cgroup_is_made_limited_entered_and_removed_with_what_is_in_it)
 	pid_t pid;
 
 	need_cgroups();
-	need(cgroup_create(&c, path, &r, &e), &e);
+	need(cgroup_create(&c, &at, &r, &e), &e);
 	need(cgroup_limit(&c, &r, &e), &e);
 	begun = sys_now_ms();
 	pid = start(&c);
 	await_member("pids");
 	printf("# entered in %.1f ms\n", sys_now_ms() - begun);
 	cgroup_fini(&c);
-	need(cgroup_destroy(path, &e), &e);
+	need(cgroup_destroy(&at, &e), &e);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(WTERMSIG(status), SIGKILL);
 	assert_false(exists("pids"));
 	assert_false(exists("memory"));
-	need(cgroup_destroy(path, &e), &e); /* fine again */
+	need(cgroup_destroy(&at, &e), &e); /* fine again */
 }
 
 TEST(one_that_is_in_use_is_not_taken_over)
@@ -129,15 +130,15 @@ TEST(one_that_is_in_use_is_not_taken_over)
 	pid_t pid;
 
 	need_cgroups();
-	need(cgroup_create(&c, path, &r, &e), &e);
+	need(cgroup_create(&c, &at, &r, &e), &e);
 	need(cgroup_limit(&c, &r, &e), &e);
 	pid = start(&c);
 	await_member("devices");
-	assert_int_equal(cgroup_create(&again, path, &r, &e), -1);
+	assert_int_equal(cgroup_create(&again, &at, &r, &e), -1);
 	assert_int_equal(e.kind, ERR_EXISTS);
 	assert_int_equal(kill(pid, 0), 0); /* untouched */
 	cgroup_fini(&c);
-	need(cgroup_destroy(path, &e), &e);
+	need(cgroup_destroy(&at, &e), &e);
 	waitpid(pid, &status, 0);
 }
 
@@ -148,11 +149,11 @@ TEST(an_empty_one_that_was_left_behind_is_taken_over)
 	struct cgroup c;
 
 	need_cgroups();
-	need(cgroup_create(&c, path, &r, &e), &e);
+	need(cgroup_create(&c, &at, &r, &e), &e);
 	cgroup_fini(&c);
-	need(cgroup_create(&c, path, &r, &e), &e);
+	need(cgroup_create(&c, &at, &r, &e), &e);
 	cgroup_fini(&c);
-	need(cgroup_destroy(path, &e), &e);
+	need(cgroup_destroy(&at, &e), &e);
 }
 
 TEST(a_limit_that_the_kernel_refuses_names_itself)
@@ -162,20 +163,18 @@ TEST(a_limit_that_the_kernel_refuses_names_itself)
 	struct cgroup c;
 
 	need_cgroups();
-	need(cgroup_create(&c, path, &r, &e), &e);
+	need(cgroup_create(&c, &at, &r, &e), &e);
 	assert_int_equal(cgroup_limit(&c, &r, &e), -1);
 	assert_true(strstr(e.text, "cpu.") != NULL);
 	cgroup_fini(&c);
-	need(cgroup_destroy(path, &e), &e);
+	need(cgroup_destroy(&at, &e), &e);
 }
 
 TEST(the_root_is_no_cgroup_for_a_container)
 {
-	struct spec_resources r = {0};
 	struct err e = {0};
-	struct cgroup c;
 
-	assert_int_equal(cgroup_create(&c, "/", &r, &e), -1);
+	assert_int_equal(cgroup_place(&at, "/", "x", false, &e), -1);
 	assert_int_equal(e.kind, ERR_USAGE);
 }
 

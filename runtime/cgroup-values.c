@@ -1,0 +1,63 @@
+#include "runtime/cgroup-values.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t cgroup_weight(int64_t shares)
+{
+	double l;
+
+	if (shares <= 2)
+		return 1;
+	if (shares >= 262144)
+		return 10000;
+	l = log2((double)shares);
+	/* A hair less, for the values that are whole but for rounding. */
+	return (int64_t)ceil(pow(10, (l * l + 125 * l) / 612 - 7.0 / 34) - 1e-9);
+}
+
+int64_t cgroup_io_weight(int64_t weight)
+{
+	if (weight <= 10)
+		return 1;
+	return weight >= 1000 ? 10000 : 1 + (weight - 10) * 9999 / 990;
+}
+
+int cgroup_swap(int64_t both, int64_t limit, int64_t *swap, struct err *e)
+{
+	if (both < 0) {
+		*swap = -1;
+		return 0;
+	}
+	if (limit < 0 || limit == INT64_MAX)
+		return err_set(e, ERR_USAGE,
+			"/linux/resources/memory/swap: memory and swap together cannot be limited "
+			"without a limit of memory");
+	if (both < limit)
+		return err_set(e, ERR_USAGE,
+			"/linux/resources/memory/swap: memory and swap together, %" PRId64
+			", are less than memory, %" PRId64,
+			both, limit);
+	*swap = both - limit;
+	return 0;
+}
+
+void cgroup_cpu_max(char out[64], const char *old, int64_t quota, int64_t period)
+{
+	char kept[24] = "max";
+
+	sscanf(old, "%23s", kept);
+	if (quota < 0)
+		snprintf(kept, sizeof(kept), "max");
+	else if (quota > 0)
+		snprintf(kept, sizeof(kept), "%" PRId64, quota);
+	if (!period) {
+		const char *space = strchr(old, ' ');
+
+		period = space ? strtol(space, NULL, 10) : 0;
+	}
+	snprintf(out, 64, "%s %" PRId64, kept, period > 0 ? period : 100000);
+}
