@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "images/progress.h"
 
 enum { OPTIONS_MAX = 64 };
 
@@ -197,16 +196,4 @@ void option_list_fini(struct option_list *l)
 {
 	free(l->v);
 	*l = (struct option_list){0};
-}
-
-int options_progress(const char *mode_name, bool quiet, struct progress **p, struct err *e)
-{
-	enum progress_mode mode = PROGRESS_AUTO;
-
-	if (mode_name && progress_mode_parse(mode_name, &mode) < 0)
-		return err_set(e, ERR_USAGE,
-			"--progress: expected auto, plain, json, timings or none, got '%s'",
-			mode_name);
-	*p = progress_new(quiet ? PROGRESS_NONE : mode);
-	return 0;
 }
