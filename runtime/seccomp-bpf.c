@@ -10,7 +10,7 @@
 
 /* The program:
  *
- *	arch == A ? section of A : arch == B ? section of B : bad_arch
+ *	arch == A ? section of A : arch == B ? section of B : foreign
  *
  * A section is a binary tree over the ranges of numbers that are treated alike. Leaves return an
  * action, or hold the argument checks of one number:
@@ -123,7 +123,7 @@ static void check_arg(struct gen *g, struct fails *f, const struct seccomp_arg *
 /* The checks of one number; a rule without arguments ends them. */
 static void rules_of_number(struct gen *g, const struct bpf_rule *r, size_t n, uint32_t fallback)
 {
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && g->n <= BPF_MAXINSNS; i++) {
 		struct fails f = {.n = 0};
 
 		for (size_t k = 0; k < r[i].nargs; k++)
@@ -162,9 +162,13 @@ static void add_range(struct ranges *rs, struct range r)
 	rs->v[rs->n++] = r;
 }
 
-static void make_ranges(struct ranges *rs, const struct bpf_arch *a, uint32_t default_action)
+/* The bit in the numbers of x32, which has the audit number of x86-64. */
+enum { X32_BIT = 0x40000000 };
+
+static void make_ranges(
+	struct ranges *rs, const struct bpf_arch *a, const struct bpf_actions *actions)
 {
-	add_range(rs, (struct range){0, default_action, NULL, 0});
+	add_range(rs, (struct range){0, actions->fallback, NULL, 0});
 	for (size_t i = 0, next; i < a->nrules; i = next) {
 		const struct bpf_rule *r = &a->rules[i];
 
@@ -174,15 +178,19 @@ static void make_ranges(struct ranges *rs, const struct bpf_arch *a, uint32_t de
 			add_range(rs, (struct range){r->nr, 0, r, next - i});
 		else
 			add_range(rs, (struct range){r->nr, r->action, NULL, 0});
-		add_range(rs, (struct range){r->nr + 1, default_action, NULL, 0});
+		add_range(rs, (struct range){r->nr + 1, actions->fallback, NULL, 0});
 	}
-	add_range(rs, (struct range){a->first_newer, a->newer, NULL, 0});
+	add_range(rs, (struct range){a->first_newer, actions->newer, NULL, 0});
+	if (a->audit == AUDIT_ARCH_X86_64)
+		add_range(rs, (struct range){X32_BIT, actions->foreign, NULL, 0});
 }
 
 static void tree(struct gen *g, const struct range *r, size_t n, uint32_t default_action)
 {
 	size_t ja, mid = n / 2;
 
+	if (g->n > BPF_MAXINSNS) /* refused anyway: no use in a long way there */
+		return;
 	if (n == 1) {
 		if (r->nrules)
 			rules_of_number(g, r->rules, r->nrules, default_action);
@@ -197,18 +205,18 @@ static void tree(struct gen *g, const struct range *r, size_t n, uint32_t defaul
 	tree(g, r + mid, n - mid, default_action);
 }
 
-static void section(struct gen *g, const struct bpf_arch *a, uint32_t default_action)
+static void section(struct gen *g, const struct bpf_arch *a, const struct bpf_actions *actions)
 {
 	struct ranges rs = {0};
 
 	load(g, offsetof(struct seccomp_data, nr));
-	make_ranges(&rs, a, default_action);
-	tree(g, rs.v, rs.n, default_action);
+	make_ranges(&rs, a, actions);
+	tree(g, rs.v, rs.n, actions->fallback);
 	free(rs.v);
 }
 
-int seccomp_bpf(const struct bpf_arch *archs, size_t narchs, uint32_t default_action,
-	uint32_t bad_arch, struct sock_filter **code, size_t *n, struct err *e)
+int seccomp_bpf(const struct bpf_arch *archs, size_t narchs, const struct bpf_actions *actions,
+	struct sock_filter **code, size_t *n, struct err *e)
 {
 	struct gen g = {0};
 
@@ -218,14 +226,14 @@ int seccomp_bpf(const struct bpf_arch *archs, size_t narchs, uint32_t default_ac
 
 		emit(&g, BPF_JMP | BPF_JEQ | BPF_K, archs[i].audit, 1, 0);
 		ja = emit(&g, BPF_JMP | BPF_JA, 0, 0, 0);
-		section(&g, &archs[i], default_action);
+		section(&g, &archs[i], actions);
 		g.code[ja].k = (uint32_t)(g.n - ja - 1);
 	}
-	emit_return(&g, bad_arch);
+	emit_return(&g, actions->foreign);
 	if (g.n > BPF_MAXINSNS) {
 		free(g.code);
-		return err_set(e, ERR_CORRUPT, "seccomp filter: %zu instructions, %d are allowed",
-			g.n, BPF_MAXINSNS);
+		return err_set(
+			e, ERR_CORRUPT, "seccomp filter: more than %d instructions", BPF_MAXINSNS);
 	}
 	*code = g.code;
 	*n = g.n;

@@ -17,13 +17,18 @@ struct bpf_arch {
 	uint32_t audit;         /* AUDIT_ARCH_* */
 	struct bpf_rule *rules; /* sorted by nr; those of one nr in their order */
 	size_t nrules;
-	uint32_t newer; /* action from number `first_newer` on */
 	uint32_t first_newer;
 };
 
-/* Generate the program: an architecture that is not in the list gets bad_arch. CORRUPT when it
- * would exceed the kernel's BPF_MAXINSNS. *code is the caller's to free. */
-int seccomp_bpf(const struct bpf_arch *archs, size_t narchs, uint32_t default_action,
-	uint32_t bad_arch, struct sock_filter **code, size_t *n, struct err *e) must_check;
+struct bpf_actions {
+	uint32_t fallback; /* no rule fits */
+	uint32_t newer;    /* numbers from first_newer on */
+	uint32_t foreign;  /* an architecture that is not in the list; x32 */
+};
+
+/* Generate the program. CORRUPT when it would exceed the kernel's BPF_MAXINSNS. *code is the
+ * caller's to free. */
+int seccomp_bpf(const struct bpf_arch *archs, size_t narchs, const struct bpf_actions *actions,
+	struct sock_filter **code, size_t *n, struct err *e) must_check;
 
 #endif

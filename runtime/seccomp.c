@@ -4,48 +4,61 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/str.h"
 #include "runtime/seccomp-bpf.h"
 
-struct word {
-	const char *name;
-	uint32_t value;
-};
-
-static const struct word actions[] = {
-	{"SCMP_ACT_KILL", SECCOMP_RET_KILL_THREAD},
-	{"SCMP_ACT_KILL_THREAD", SECCOMP_RET_KILL_THREAD},
-	{"SCMP_ACT_KILL_PROCESS", SECCOMP_RET_KILL_PROCESS},
-	{"SCMP_ACT_TRAP", SECCOMP_RET_TRAP},
-	{"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO},
-	{"SCMP_ACT_TRACE", SECCOMP_RET_TRACE},
-	{"SCMP_ACT_LOG", SECCOMP_RET_LOG},
+static const struct fields_word actions[] = {
 	{"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
+	{"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO},
+	{"SCMP_ACT_KILL", SECCOMP_RET_KILL_THREAD},
+	{"SCMP_ACT_KILL_PROCESS", SECCOMP_RET_KILL_PROCESS},
+	{"SCMP_ACT_KILL_THREAD", SECCOMP_RET_KILL_THREAD},
+	{"SCMP_ACT_LOG", SECCOMP_RET_LOG},
+	{"SCMP_ACT_NOTIFY", SECCOMP_RET_USER_NOTIF},
+	{"SCMP_ACT_TRACE", SECCOMP_RET_TRACE},
+	{"SCMP_ACT_TRAP", SECCOMP_RET_TRAP},
 	{0},
 };
 
-/* x32 shares the audit number of x86-64, with a bit in the system call's number: it is accepted in
- * a list and gets ENOSYS, which is what most kernels say to it. */
-static const struct word archs[] = {
-	{"SCMP_ARCH_X86_64", SCMP_ARCH_X86_64},
-	{"SCMP_ARCH_X86", SCMP_ARCH_X86},
+/* Those whose programs the machine cannot run are accepted, and need no code (see runs()). x32
+ * shares the audit number of x86-64, with a bit in the system call's number: it is accepted in a
+ * list and gets what an architecture outside it gets, which is what most kernels say to it. */
+static const struct fields_word archs[] = {
+	{"SCMP_ARCH_AARCH64", AUDIT_ARCH_AARCH64},
+	{"SCMP_ARCH_ARM", AUDIT_ARCH_ARM},
+	{"SCMP_ARCH_LOONGARCH64", AUDIT_ARCH_LOONGARCH64},
+	{"SCMP_ARCH_M68K", AUDIT_ARCH_M68K},
+	{"SCMP_ARCH_MIPS", AUDIT_ARCH_MIPS},
+	{"SCMP_ARCH_MIPS64", AUDIT_ARCH_MIPS64},
+	{"SCMP_ARCH_MIPS64N32", AUDIT_ARCH_MIPS64N32},
+	{"SCMP_ARCH_MIPSEL", AUDIT_ARCH_MIPSEL},
+	{"SCMP_ARCH_MIPSEL64", AUDIT_ARCH_MIPSEL64},
+	{"SCMP_ARCH_MIPSEL64N32", AUDIT_ARCH_MIPSEL64N32},
+	{"SCMP_ARCH_PARISC", AUDIT_ARCH_PARISC},
+	{"SCMP_ARCH_PARISC64", AUDIT_ARCH_PARISC64},
+	{"SCMP_ARCH_PPC", AUDIT_ARCH_PPC},
+	{"SCMP_ARCH_PPC64", AUDIT_ARCH_PPC64},
+	{"SCMP_ARCH_PPC64LE", AUDIT_ARCH_PPC64LE},
+	{"SCMP_ARCH_RISCV64", AUDIT_ARCH_RISCV64},
+	{"SCMP_ARCH_S390", AUDIT_ARCH_S390},
+	{"SCMP_ARCH_S390X", AUDIT_ARCH_S390X},
+	{"SCMP_ARCH_SH", AUDIT_ARCH_SHEL},
+	{"SCMP_ARCH_SHEB", AUDIT_ARCH_SH},
 	{"SCMP_ARCH_X32", SCMP_ARCH_X32},
-	{"SCMP_ARCH_AARCH64", SCMP_ARCH_AARCH64},
-	{"SCMP_ARCH_ARM", SCMP_ARCH_ARM},
+	{"SCMP_ARCH_X86", AUDIT_ARCH_I386},
+	{"SCMP_ARCH_X86_64", AUDIT_ARCH_X86_64},
 	{0},
 };
 
-static const struct word ops[] = {
-	{"SCMP_CMP_NE", OP_NE},
-	{"SCMP_CMP_LT", OP_LT},
-	{"SCMP_CMP_LE", OP_LE},
+static const struct fields_word ops[] = {
 	{"SCMP_CMP_EQ", OP_EQ},
 	{"SCMP_CMP_GE", OP_GE},
 	{"SCMP_CMP_GT", OP_GT},
+	{"SCMP_CMP_LE", OP_LE},
+	{"SCMP_CMP_LT", OP_LT},
 	{"SCMP_CMP_MASKED_EQ", OP_MASKED_EQ},
+	{"SCMP_CMP_NE", OP_NE},
 	{0},
 };
 
@@ -53,15 +66,28 @@ static const struct word ops[] = {
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-static const struct word flag_words[] = {
-	{"SECCOMP_FILTER_FLAG_TSYNC", SECCOMP_FILTER_FLAG_TSYNC},
+static const struct fields_word flag_words[] = {
 	{"SECCOMP_FILTER_FLAG_LOG", SECCOMP_FILTER_FLAG_LOG},
 	{"SECCOMP_FILTER_FLAG_SPEC_ALLOW", SECCOMP_FILTER_FLAG_SPEC_ALLOW},
+	{"SECCOMP_FILTER_FLAG_TSYNC", SECCOMP_FILTER_FLAG_TSYNC},
+	{"SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV},
 	{0},
 };
 
+const struct fields_word *seccomp_words(enum seccomp_table t)
+{
+	static const struct fields_word *const tables[] = {
+		[SECCOMP_ACTIONS] = actions,
+		[SECCOMP_ARCHS] = archs,
+		[SECCOMP_OPS] = ops,
+		[SECCOMP_FLAGS] = flag_words,
+	};
+
+	return tables[t];
+}
+
 /* System calls that libseccomp 2.5.4 does not know yet; from 424 on all architectures agree. */
-static const struct word new_calls[] = {
+static const struct fields_word new_calls[] = {
 	{"cachestat", 451},
 	{"fchmodat2", 452},
 	{"map_shadow_stack", 453},
@@ -84,24 +110,15 @@ static const struct word new_calls[] = {
 	{0},
 };
 
-static const struct word *find(const struct word *t, const char *name)
-{
-	for (; t->name; t++)
-		if (str_eq(t->name, name))
-			return t;
-	return NULL;
-}
+/* ---- reading ---- */
 
-static int read_word(const struct at *a, const struct word *t, uint32_t *out, struct err *e)
+static int read_word(const struct at *a, const struct fields_word *t, uint32_t *out, struct err *e)
 {
-	const char *s = at_string(a, e);
-	const struct word *w = s ? find(t, s) : NULL;
+	uint64_t v;
 
-	if (!s)
+	if (at_word(a, t, &v, e) < 0)
 		return -1;
-	if (!w)
-		return at_unsupported(a, e, "unknown value '%.100s'", s);
-	*out = w->value;
+	*out = (uint32_t)v;
 	return 0;
 }
 
@@ -217,19 +234,12 @@ static int read_archs(const struct at *a, void *out, struct arena *mem, struct e
 
 static int read_flags(const struct at *a, void *out, struct arena *mem, struct err *e)
 {
-	struct spec_seccomp *s = out;
+	uint64_t flags = 0;
 
 	(void)mem;
-	if (!json_is_array(a->v))
-		return at_error(a, e, "expected an array");
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
-		uint32_t flag;
-
-		if (read_word(&el, flag_words, &flag, e) < 0)
-			return -1;
-		s->flags |= flag;
-	}
+	if (at_words(a, flag_words, &flags, e) < 0)
+		return -1;
+	*(unsigned *)out = (unsigned)flags;
 	return 0;
 }
 
@@ -237,6 +247,34 @@ struct seccomp_reading {
 	struct spec_seccomp s;
 	struct opt_i64 ret;
 };
+
+/* The process hands its listener out after the filter is on: a call that it needs for that cannot
+ * wait for somebody who has no listener yet. */
+static const char handing_out[] = "sendmsg";
+
+static int check_notify(const struct at *a, struct spec_seccomp *s, struct err *e)
+{
+	if (s->default_action == SECCOMP_RET_USER_NOTIF)
+		return at_unsupported(a, e, "defaultAction: SCMP_ACT_NOTIFY is for single calls");
+	for (size_t i = 0; i < s->nrules; i++) {
+		if (s->rules[i].action != SECCOMP_RET_USER_NOTIF)
+			continue;
+		s->notifies = true;
+		for (size_t k = 0; k < s->rules[i].names.n; k++)
+			if (str_eq(s->rules[i].names.v[k], handing_out))
+				return at_unsupported(a, e,
+					"syscalls/%zu: SCMP_ACT_NOTIFY cannot be used for %s", i,
+					handing_out);
+	}
+	if (s->notifies && !s->listener_path)
+		return at_error(a, e, "SCMP_ACT_NOTIFY needs a listenerPath");
+	if (s->listener_metadata && !s->listener_path)
+		return at_error(a, e, "listenerMetadata needs a listenerPath");
+	if (!s->notifies && s->flags & SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+		return at_error(a, e,
+			"flags: SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV needs SCMP_ACT_NOTIFY");
+	return 0;
+}
 
 int seccomp_read(const struct at *a, void *spec_seccomp, struct arena *mem, struct err *e)
 {
@@ -247,31 +285,35 @@ int seccomp_read(const struct at *a, void *spec_seccomp, struct arena *mem, stru
 			NULL},
 		{"architectures", FIELD_READ, offsetof(struct seccomp_reading, s), false,
 			read_archs},
-		{"flags", FIELD_READ, offsetof(struct seccomp_reading, s), false, read_flags},
+		{"flags", FIELD_READ, offsetof(struct seccomp_reading, s.flags), false, read_flags},
 		{"syscalls", FIELD_READ, offsetof(struct seccomp_reading, s), false, read_rules},
-		{"listenerPath", FIELD_REFUSE, 0, false, NULL},
-		{"listenerMetadata", FIELD_REFUSE, 0, false, NULL},
+		{"listenerPath", FIELD_OPT_STR, offsetof(struct seccomp_reading, s.listener_path),
+			false, NULL},
+		{"listenerMetadata", FIELD_OPT_STR,
+			offsetof(struct seccomp_reading, s.listener_metadata), false, NULL},
 		{0},
 	};
-	struct seccomp_reading r = {0};
+	struct seccomp_reading r = {.s.source = a->v};
 
 	if (fields_read(a, fields, &r, mem, e) < 0)
 		return -1;
-	if (with_errno(a, &r.s.default_action, &r.ret, e) < 0)
+	if (with_errno(a, &r.s.default_action, &r.ret, e) < 0 || check_notify(a, &r.s, e) < 0)
 		return -1;
 	*(struct spec_seccomp *)spec_seccomp = r.s;
 	return 0;
 }
 
+/* ---- compiling ---- */
+
 /* Number of a system call, or -1 when the architecture has none of that name. */
 static int number_of(uint32_t arch, const char *name)
 {
 	int nr = seccomp_syscall_resolve_name_arch(arch, name);
-	const struct word *w;
+	const struct fields_word *w;
 
 	if (nr != __NR_SCMP_ERROR)
 		return nr < 0 ? -1 : nr; /* libseccomp's negative numbers: another architecture's */
-	w = find(new_calls, name);
+	w = fields_word(new_calls, name);
 	return w ? (int)w->value : -1;
 }
 
@@ -284,22 +326,50 @@ static int by_number(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
+/* Two conditions on one argument are alternatives, and so are all of their rule: other runtimes
+ * read it so, because libseccomp cannot say "both", and profiles rely on it. */
+static bool has_alternatives(const struct seccomp_rule *r)
+{
+	unsigned seen = 0;
+
+	for (size_t i = 0; i < r->nargs; i++) {
+		if (seen >> r->args[i].index & 1)
+			return true;
+		seen |= 1u << r->args[i].index;
+	}
+	return false;
+}
+
+static void add_rule(struct bpf_arch *a, size_t *cap, struct bpf_rule r)
+{
+	mem_grow(&a->rules, cap, a->nrules);
+	r.order = a->nrules;
+	a->rules[a->nrules++] = r;
+}
+
 static void collect(struct bpf_arch *a, const struct spec_seccomp *s)
 {
 	size_t cap = 0;
 
 	for (size_t i = 0; i < s->nrules; i++) {
 		const struct seccomp_rule *r = &s->rules[i];
+		bool split = has_alternatives(r);
 
 		for (size_t k = 0; k < r->names.n; k++) {
 			int nr = number_of(a->audit, r->names.v[k]);
+			struct bpf_rule rule = {.nr = (uint32_t)nr, .action = r->action};
 
 			if (nr < 0)
 				continue;
-			mem_grow(&a->rules, &cap, a->nrules);
-			a->rules[a->nrules] = (struct bpf_rule){
-				(uint32_t)nr, a->nrules, r->action, r->args, r->nargs};
-			a->nrules++;
+			for (size_t m = 0; split && m < r->nargs; m++) {
+				rule.args = &r->args[m];
+				rule.nargs = 1;
+				add_rule(a, &cap, rule);
+			}
+			rule.args = r->args;
+			rule.nargs = r->nargs;
+			if (!split)
+				add_rule(a, &cap, rule);
 			if ((uint32_t)nr >= a->first_newer)
 				a->first_newer = (uint32_t)nr + 1;
 		}
@@ -308,33 +378,35 @@ static void collect(struct bpf_arch *a, const struct spec_seccomp *s)
 		qsort(a->rules, a->nrules, sizeof(*a->rules), by_number);
 }
 
-static void add_arch(struct bpf_arch *v, size_t *n, uint32_t token)
+/* Can a machine of architecture `native` run programs of the other one? What no program can be
+ * needs no code. */
+static bool runs(uint32_t native, uint32_t other)
 {
-	if (token == SCMP_ARCH_X32)
-		return;
-	for (size_t i = 0; i < *n; i++)
-		if (v[i].audit == token)
-			return;
-	v[(*n)++] = (struct bpf_arch){.audit = token};
+	return (native == AUDIT_ARCH_X86_64 && other == AUDIT_ARCH_I386) ||
+	       (native == AUDIT_ARCH_AARCH64 && other == AUDIT_ARCH_ARM);
 }
 
 int seccomp_compile(struct seccomp_prog *p, const struct spec_seccomp *s, struct err *e)
 {
-	struct bpf_arch v[SECCOMP_ARCHS_MAX + 1];
+	struct bpf_arch v[2] = {{.audit = seccomp_arch_native()}};
+	struct bpf_actions actions_of = {.fallback = s->default_action};
 	uint32_t kind = s->default_action & SECCOMP_RET_ACTION_FULL;
-	uint32_t newer = kind == SECCOMP_RET_ERRNO ? SECCOMP_RET_ERRNO | ENOSYS : s->default_action;
-	size_t n = 0;
+	size_t n = 1;
 	int rc;
 
-	*p = (struct seccomp_prog){.flags = s->flags};
-	add_arch(v, &n, seccomp_arch_native());
-	for (size_t i = 0; i < s->narchs; i++)
-		add_arch(v, &n, s->archs[i]);
-	for (size_t i = 0; i < n; i++) {
-		v[i].newer = newer;
+	*p = (struct seccomp_prog){.flags = s->flags, .notifies = s->notifies};
+	for (size_t i = 0; i < s->narchs && n == 1; i++)
+		if (runs(v[0].audit, s->archs[i]))
+			v[n++].audit = s->archs[i];
+	for (size_t i = 0; i < n; i++)
 		collect(&v[i], s);
-	}
-	rc = seccomp_bpf(v, n, s->default_action, newer, &p->code, &p->n, e);
+	actions_of.newer =
+		kind == SECCOMP_RET_ERRNO ? SECCOMP_RET_ERRNO | ENOSYS : s->default_action;
+	/* A list of what is forbidden must not be passed by with another architecture's numbers. */
+	actions_of.foreign = kind == SECCOMP_RET_ALLOW || kind == SECCOMP_RET_LOG
+				     ? SECCOMP_RET_ERRNO | ENOSYS
+				     : actions_of.newer;
+	rc = seccomp_bpf(v, n, &actions_of, &p->code, &p->n, e);
 	for (size_t i = 0; i < n; i++)
 		free(v[i].rules);
 	return rc;
@@ -344,13 +416,4 @@ void seccomp_prog_fini(struct seccomp_prog *p)
 {
 	free(p->code);
 	*p = (struct seccomp_prog){0};
-}
-
-int seccomp_install(const struct seccomp_prog *p, struct err *e)
-{
-	struct sock_fprog prog = {(unsigned short)p->n, p->code};
-
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, p->flags, &prog) != 0)
-		return err_sys(e, "install the seccomp filter (%zu instructions)", p->n);
-	return 0;
 }

@@ -4,6 +4,7 @@
  *
  * The first rule that fits decides. Calls with a number above every one that the rules name get
  * ENOSYS instead of an error as the default action, so that programs fall back as on an old kernel.
+ * So do those of architectures outside the list, also where the default is to allow.
  * Source: runtime-spec config-linux.md "Seccomp"; seccomp(2). */
 #ifndef RUNTIME_SECCOMP_H
 #define RUNTIME_SECCOMP_H
@@ -14,7 +15,7 @@
 
 #include "runtime/fields.h"
 
-enum { SECCOMP_ARGS = 6, SECCOMP_ARCHS_MAX = 8 };
+enum { SECCOMP_ARGS = 6, SECCOMP_ARCHS_MAX = 32 };
 
 enum seccomp_op { OP_NE, OP_LT, OP_LE, OP_EQ, OP_GE, OP_GT, OP_MASKED_EQ };
 
@@ -33,8 +34,8 @@ struct seccomp_rule {
 
 struct spec_seccomp {
 	uint32_t default_action;
-	uint32_t archs[SECCOMP_ARCHS_MAX]; /* SCMP_ARCH_* = AUDIT_ARCH_*; the native one is always
-					      in */
+	/* AUDIT_ARCH_*, as libseccomp's numbers are; the native one is always in. */
+	uint32_t archs[SECCOMP_ARCHS_MAX];
 	size_t narchs;
 	unsigned flags; /* SECCOMP_FILTER_FLAG_* */
 	struct seccomp_rule *rules;
@@ -43,6 +44,12 @@ struct spec_seccomp {
 	bool notifies;        /* some action is SCMP_ACT_NOTIFY */
 	const char *listener_path, *listener_metadata; /* NULL: none */
 };
+
+/* The words of config.json, with the kernel's values. */
+enum seccomp_table { SECCOMP_ACTIONS, SECCOMP_ARCHS, SECCOMP_OPS, SECCOMP_FLAGS };
+const struct fields_word *seccomp_words(enum seccomp_table t);
+/* Does this kernel know the flag? */
+bool seccomp_flag_works(unsigned flag);
 
 /* Reader of the object /linux/seccomp, for fields.h. */
 int seccomp_read(

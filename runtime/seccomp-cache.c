@@ -1,0 +1,137 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/seccomp.h"
+
+/* A file: the header, then `count` instructions. Its name is the digest of what it was made from,
+ * in hex. It never leaves the machine. */
+struct header {
+	char magic[8];
+	uint32_t flags, count;
+	struct digest code;
+};
+
+enum {
+	/* Raise it when seccomp.c or seccomp-bpf.c make something else of the same source. */
+	FORMAT = 1,
+	KEPT_MAX = 256, /* files; beyond, all are dropped: the folder may lie in memory */
+};
+static const char magic[8] = {"svrunbpf"};
+
+#if defined(__x86_64__)
+static const char arch[] = "x86-64";
+#elif defined(__aarch64__)
+static const char arch[] = "arm64";
+#else
+static const char arch[] = "other"; /* no folder is shared between machines */
+#endif
+
+static int add(const char *p, size_t n, void *hash)
+{
+	hash_add(hash, p, n);
+	return 0;
+}
+
+static void make_name(const struct spec_seccomp *s, char name[DIGEST_HEX + 1])
+{
+	char version[64];
+	struct digest d;
+	struct hash h;
+
+	snprintf(version, sizeof(version), "%s %s %d ", SVRUN_VERSION, arch, FORMAT);
+	hash_init(&h, HASH_SHA256);
+	hash_add(&h, version, strlen(version));
+	json_dump_callback(s->source, add, &h, JSON_COMPACT);
+	d = hash_digest(&h);
+	digest_hex(&d, name);
+}
+
+/* 1 when the file is there and whole, 0 when it is of no use. */
+static int read_cached(struct seccomp_prog *p, int dir, const char *name)
+{
+	auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW, 0);
+	auto_free struct sock_filter *code = NULL;
+	struct header head;
+	struct digest d;
+	struct stat st;
+	size_t bytes;
+
+	/* Another user's file would be another user's filter. */
+	if (fd < 0 || sys_fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+		st.st_mode & (S_IWGRP | S_IWOTH))
+		return 0;
+	if (sys_pread_all(fd, &head, sizeof(head), 0) < 0 ||
+		memcmp(head.magic, magic, sizeof(magic)) != 0 || head.flags != p->flags ||
+		head.count < 1 || head.count > BPF_MAXINSNS)
+		return 0;
+	bytes = head.count * sizeof(*code);
+	if (st.st_size != (off_t)(sizeof(head) + bytes))
+		return 0;
+	code = mem_alloc(bytes);
+	if (sys_pread_all(fd, code, bytes, sizeof(head)) < 0)
+		return 0;
+	d = digest_of(code, bytes);
+	if (!digest_eq(&d, &head.code))
+		return 0;
+	p->n = head.count;
+	p->code = steal_ptr(&code);
+	return 1;
+}
+
+static void drop_many(int dir)
+{
+	int copy = sys_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+	size_t n = 0;
+
+	if (!d) {
+		sys_close_ref(&copy);
+		return;
+	}
+	while ((entry = readdir(d)))
+		n += entry->d_name[0] != '.';
+	rewinddir(d);
+	while (n > KEPT_MAX && (entry = readdir(d)))
+		if (entry->d_name[0] != '.')
+			sys_unlinkat(dir, entry->d_name, 0);
+	closedir(d);
+}
+
+static void write_cached(const struct seccomp_prog *p, int dir, const char *name)
+{
+	size_t bytes = p->n * sizeof(*p->code);
+	auto_buf struct buf file = BUF_INIT(sizeof(struct header) + bytes);
+	struct header head = {.flags = p->flags, .count = (uint32_t)p->n};
+
+	memcpy(head.magic, magic, sizeof(magic));
+	head.code = digest_of(p->code, bytes);
+	buf_put(&file, &head, sizeof(head));
+	buf_put(&file, p->code, bytes);
+	drop_many(dir);
+	/* Only time is lost when it cannot be kept. */
+	if (file_write(dir, name, file.data, file.len, 0600, NULL) < 0)
+		return;
+}
+
+int seccomp_cached(struct seccomp_prog *p, int dir, const struct spec_seccomp *s, struct err *e)
+{
+	char name[DIGEST_HEX + 1];
+
+	if (dir < 0 || !s->source)
+		return seccomp_compile(p, s, e);
+	make_name(s, name);
+	*p = (struct seccomp_prog){.flags = s->flags, .notifies = s->notifies};
+	if (read_cached(p, dir, name))
+		return 0;
+	if (seccomp_compile(p, s, e) < 0)
+		return -1;
+	write_cached(p, dir, name);
+	return 0;
+}
