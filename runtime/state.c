@@ -68,8 +68,7 @@ static int not_found(const char *id, struct err *e)
 	return err_set(e, ERR_NOT_FOUND, "%s: container does not exist", id);
 }
 
-/* Wait for the lock. 0 when the folder was removed meanwhile. */
-static int lock(struct state *s, struct err *e)
+int state_lock(struct state *s, struct err *e)
 {
 	struct stat st;
 
@@ -77,6 +76,13 @@ static int lock(struct state *s, struct err *e)
 		return err_sys(e, "lock container %s", s->id);
 	s->locked = true;
 	return st.st_nlink > 0;
+}
+
+void state_unlock(struct state *s)
+{
+	if (s->locked)
+		sys_flock(s->dir, LOCK_UN);
+	s->locked = false;
 }
 
 static int open_dir(struct state *s, int root, const char *id)
@@ -101,7 +107,7 @@ static int make_locked(struct state *s, int root, const char *id, struct err *e)
 	}
 	if (open_dir(s, root, id) < 0)
 		return errno == ENOENT ? 0 : err_sys(e, "open the folder of container %s", id);
-	return lock(s, e);
+	return state_lock(s, e);
 }
 
 int state_create(struct state *s, int root, const char *id, struct err *e)
@@ -206,7 +212,7 @@ int state_open(struct state *s, int root, const char *id, bool locked, struct er
 	if (rc < 0)
 		rc = errno == ENOENT ? not_found(id, e) : err_sys(e, "container %s", id);
 	if (rc >= 0 && locked) {
-		rc = lock(s, e);
+		rc = state_lock(s, e);
 		if (rc == 0)
 			rc = not_found(id, e);
 	}

@@ -59,6 +59,10 @@ int state_create(struct state *s, int root, const char *id, struct err *e) must_
  * that engines look for). One without a readable state.json opens with pid 0. */
 int state_open(struct state *s, int root, const char *id, bool lock, struct err *e) must_check;
 void state_close(struct state *s);
+/* Let others change it while we wait for its end; and wait for the lock again: 0 when its folder
+ * was removed meanwhile (there may be a new one of that name), 1 when it is ours. */
+void state_unlock(struct state *s);
+int state_lock(struct state *s, struct err *e) must_check;
 
 int state_write(const struct state *s, struct err *e) must_check;
 /* What state_write() writes; and read it into a struct that has none of it. CORRUPT.

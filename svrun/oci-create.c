@@ -217,20 +217,31 @@ static void warn_of(struct err *e)
 	*e = (struct err){0};
 }
 
+/* Unless somebody else has done it. */
+static int clean_up(struct making *m, struct err *e)
+{
+	int rc = state_lock(&m->s, e);
+
+	if (rc <= 0)
+		return rc;
+	oci_late_hooks(&m->spec, HOOK_POSTSTOP, &m->s, STATE_STOPPED);
+	return state_remove(&m->s, e);
+}
+
 static int run_started(struct making *m, struct supervise *sup, int *status, struct err *e)
 {
 	struct supervised p = {container_pid(m->c), container_pidfd(m->c), -1};
 	struct err late = {0};
 
 	p.terminal = container_take_terminal(m->c);
+	state_unlock(&m->s);
 	if (supervise_run(sup, &p, status, e) < 0)
 		return -1;
 	if (container_delete(steal_ptr(&m->c), &late) < 0)
 		warn_of(&late);
 	if (m->r->keep)
 		return 0;
-	oci_late_hooks(&m->spec, HOOK_POSTSTOP, &m->s, STATE_STOPPED);
-	if (state_remove(&m->s, &late) < 0)
+	if (clean_up(m, &late) < 0)
 		warn_of(&late);
 	return 0;
 }
@@ -272,6 +283,8 @@ static void undo(struct making *m)
 
 	if (container_delete(m->c, &e) < 0)
 		warn_of(&e);
+	if (!m->s.locked && state_lock(&m->s, &e) <= 0)
+		return;
 	if (m->begun)
 		oci_late_hooks(&m->spec, HOOK_POSTSTOP, &m->s, STATE_STOPPED);
 	if (state_remove(&m->s, &e) < 0)

@@ -337,6 +337,25 @@ TEST(who_waited_for_the_lock_of_a_removed_one_hears_that_it_is_gone)
 	close(fds[1]);
 }
 
+TEST(a_lock_that_was_given_up_is_had_again_unless_the_folder_went)
+{
+	struct state mine, theirs;
+
+	assert_int_equal(state_create(&mine, root, "c", NULL), 0);
+	state_unlock(&mine);
+	assert_int_equal(state_open(&theirs, root, "c", true, NULL), 0);
+	state_close(&theirs);
+	assert_int_equal(state_lock(&mine, NULL), 1);
+	state_unlock(&mine);
+	assert_int_equal(state_open(&theirs, root, "c", true, NULL), 0);
+	assert_int_equal(state_remove(&theirs, NULL), 0);
+	state_close(&theirs);
+	assert_int_equal(state_create(&theirs, root, "c", NULL), 0);
+	state_close(&theirs);
+	assert_int_equal(state_lock(&mine, NULL), 0);
+	state_close(&mine);
+}
+
 TEST(what_is_shown_has_the_keys_of_runc)
 {
 	struct state s = {.id = NULL};
@@ -419,5 +438,6 @@ RUN_TESTS(UNIT(ids_are_what_runc_takes_and_nothing_else), UNIT(what_is_written_i
 	UNIT(a_reused_pid_is_not_taken_for_the_process),
 	UNIT(a_process_that_ended_is_stopped_also_before_it_is_reaped),
 	UNIT(who_waited_for_the_lock_of_a_removed_one_hears_that_it_is_gone),
+	UNIT(a_lock_that_was_given_up_is_had_again_unless_the_folder_went),
 	UNIT(what_is_shown_has_the_keys_of_runc), UNIT(a_list_is_sorted_and_has_containers_only),
 	UNIT(the_config_is_kept))
