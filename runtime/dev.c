@@ -163,7 +163,7 @@ int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err 
 	auto_fd int other = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (other < 0)
 		return err_sys(e, "terminal: open the other side");
-	if (bind_console(root, own, other, e) < 0)
+	if (own && bind_console(root, own, other, e) < 0)
 		return err_ctx(e, "/dev/console");
 	*slave = steal_fd(&other);
 	return steal_fd(&master);

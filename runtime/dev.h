@@ -14,7 +14,7 @@ int dev_fill(
 	int root, const struct spec *s, const struct own_mounts *own, struct err *e) must_check;
 
 /* A new terminal of the container's own devpts: the master is returned, *slave receives the other
- * side, which is also bound on /dev/console. */
+ * side, which is also bound on /dev/console (own NULL: it is not). */
 int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err *e) must_check;
 
 #endif

@@ -1,9 +1,16 @@
 /* One more process in a running container.
  *
- *	exec_start -> [running] -> exec_wait (or not: detached)
+ *	exec_start -> [running] -> supervise_run() (or not: detached) -> exec_fini
  *
- * The caller must have one thread. Nothing of the container's is executed or trusted before the new
- * process is confined; it joins the namespaces by the pidfd of the first process. */
+ * The new process is cloned into the container's cgroup and pid namespace (on cgroup version 1 it
+ * moves itself), closes what the container has no business with, joins the other namespaces by the
+ * pidfd of the first process, confines itself, and executes. Nothing of the container's is executed
+ * or trusted before.
+ *
+ * The caller must have one thread, is not dumpable afterwards, and would have its further children
+ *in the container's pid namespace. Where only the owner of the container's user namespace may join
+ * that (without root), the caller is in it afterwards.
+ * Source: setns(2), clone(2), runc's exec(8). */
 #ifndef RUNTIME_EXEC_H
 #define RUNTIME_EXEC_H
 
@@ -14,8 +21,9 @@ struct exec_options {
 	const struct spec *spec;            /* the container's */
 	const struct spec_process *process; /* what to run */
 	int pidfd;                          /* of the container's first process, verified */
+	pid_t first;                        /* its pid */
 	const struct cgroup *cgroup;        /* the container's, open; NULL: none */
-	const char *sub_cgroup;             /* a path below it, or NULL */
+	struct strings sub_cgroups;         /* "[CONTROLLER,...:]PATH" below it, existing */
 	const struct seccomp_prog *filter;  /* NULL: none */
 	int stdio[3];                       /* what becomes its 0-2, unless it has a terminal */
 	unsigned preserve_fds;              /* descriptors from 3 on that stay open */
@@ -32,6 +40,8 @@ struct exec {
 /* On failure *status is the exit status by convention: 127 not found, 126 not executable, 255
  * anything else, and nothing is left. */
 int exec_start(struct exec *x, const struct exec_options *o, int *status, struct err *e) must_check;
+/* End it at once, and reap it: when what belongs to starting it fails later. */
+void exec_kill(struct exec *x);
 void exec_fini(struct exec *x);
 
 #endif

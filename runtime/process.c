@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/idmap.h"
 #include "runtime/lsm.h"
 #include "runtime/procfs.h"
 #include "runtime/rootfs.h"
@@ -318,6 +320,36 @@ int process_streams(const int fds[3], const struct spec_user *u, struct err *e)
 		give_pipe(i, u);
 	}
 	return 0;
+}
+
+int process_terminal(int slave, const struct spec_process *p, struct err *e)
+{
+	struct winsize size = {
+		.ws_row = (unsigned short)p->rows, .ws_col = (unsigned short)p->columns};
+
+	if (p->rows && ioctl(slave, TIOCSWINSZ, &size) < 0)
+		return err_sys(e, "terminal size");
+	if (ioctl(slave, TIOCSCTTY, 0) < 0)
+		return err_sys(e, "controlling terminal");
+	if (fchown(slave, p->user.uid, (gid_t)-1) < 0)
+		return err_sys(e, "owner of the terminal");
+	return 0;
+}
+
+int process_become_root(const struct spec *s, struct err *e)
+{
+	bool mapped = !s->uids.n || idmap_host(&s->uids, 0) >= 0;
+
+	if (!spec_has_ns(s, NS_USER) || !mapped)
+		return 0;
+	/* Where the ids were mapped without root the kernel forbids it; there is none to drop then
+	 * that our user does not have anyway. */
+	if (setgroups(0, NULL) < 0 && errno != EPERM)
+		return err_sys(e, "drop groups");
+	if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+		return err_sys(e, "become root of the user namespace");
+	/* The change of ids has made us dumpable by what fs.suid_dumpable says. */
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(e, "PR_SET_DUMPABLE") : 0;
 }
 
 /* ---- exec ---- */

@@ -56,6 +56,14 @@ int process_close_others(unsigned preserve, int **keep, size_t nkeep, struct err
  * through /dev/stdout. */
 int process_streams(const int fds[3], const struct spec_user *u, struct err *e) must_check;
 
+/* The other side of a terminal becomes the controlling one of the calling process, which has a
+ * session of its own; it gets the size that p says, and p's user as its owner. */
+int process_terminal(int slave, const struct spec_process *p, struct err *e) must_check;
+
+/* In the user namespace of s: until now we have all its capabilities, but no id in it, and files
+ * that we make need one. Nothing without one, or when it has no root. */
+int process_become_root(const struct spec *s, struct err *e) must_check;
+
 /* Run the program: argv[0] with a slash as it is, without one looked up in the PATH of env, inside
  * the root. Returns only on failure: -1 and the exit status to end with. */
 int process_exec(const struct strings *args, const struct strings *env, int *status, struct err *e);

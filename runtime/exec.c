@@ -1,0 +1,415 @@
+#include "runtime/exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "base/sys.h"
+#include "runtime/dev.h"
+#include "runtime/hooks.h"
+#include "runtime/ns.h"
+#include "runtime/process.h"
+#include "runtime/procfs.h"
+#include "runtime/sched.h"
+#include "runtime/sync.h"
+
+enum { EXEC_FAILED = 255 };
+
+/* ---- the cgroup ---- */
+
+/* The container's cgroup, some of its folders replaced by those below them. */
+struct target {
+	struct cgroup c;
+	bool own[CGROUP_HIERARCHIES]; /* opened here */
+};
+
+static void target_fini(struct target *t)
+{
+	for (size_t i = 0; i < t->c.ndirs; i++)
+		if (t->own[i]) {
+			sys_close_ref(&t->c.dirs[i].dir);
+			sys_close_ref(&t->c.dirs[i].tasks);
+		}
+}
+
+static int descend(struct target *t, size_t i, const char *path, struct err *e)
+{
+	struct cgroup_dir *d = &t->c.dirs[i];
+
+	path += strspn(path, "/");
+	if (!*path)
+		return 0;
+	auto_fd int dir = sys_open_beneath(d->dir, path, O_PATH | O_DIRECTORY, 0);
+	auto_fd int tasks = -1;
+	if (dir < 0)
+		return err_sys(e, "cgroup %s below the container's", path);
+	if (!t->c.v2) {
+		tasks = sys_openat(dir, "tasks", O_WRONLY | O_NOFOLLOW, 0);
+		if (tasks < 0)
+			return err_sys(e, "cgroup %s: tasks", path);
+	}
+	if (t->own[i]) {
+		close(d->dir);
+		sys_close_ref(&d->tasks);
+	}
+	t->own[i] = true;
+	d->dir = steal_fd(&dir);
+	d->tasks = steal_fd(&tasks);
+	return 0;
+}
+
+/* Is one of "cpu,memory" among the controllers of a hierarchy, "cpu,cpuacct"? */
+static bool names_one(const char *hierarchy, const char *list, size_t n)
+{
+	for (const char *p = list; p < list + n; p++) {
+		size_t len = strcspn(p, ",:");
+
+		for (const char *h = hierarchy; *h; h += strcspn(h, ",")) {
+			h += *h == ',';
+			if (strcspn(h, ",") == len && strncmp(h, p, len) == 0)
+				return true;
+		}
+		p += len;
+	}
+	return false;
+}
+
+/* "PATH", or "CONTROLLER,...:PATH" */
+static int enter_sub(struct target *t, const char *text, struct err *e)
+{
+	const char *colon = strchr(text, ':');
+	bool found = false;
+
+	for (size_t i = 0; i < t->c.ndirs; i++) {
+		const char *hierarchy = t->c.dirs[i].hierarchy;
+
+		if (colon && !names_one(hierarchy, text, (size_t)(colon - text)))
+			continue;
+		found = true;
+		if (descend(t, i, colon ? colon + 1 : text, e) < 0)
+			return -1;
+	}
+	if (found)
+		return 0;
+	return err_set(e, ERR_NOT_FOUND, "cgroup %s: the container has no such cgroup", text);
+}
+
+/* Where the container's first process is, below its cgroup: with controllers passed on to those
+ * below, that one takes no process itself. */
+static int follow_first(struct target *t, const struct exec_options *o, struct err *e)
+{
+	const char *top = t->c.place.path;
+	char path[32], text[CGROUP_PATH_MAX + 256];
+	const char *line;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)o->first);
+	auto_fd int fd = sys_open(path, O_RDONLY, 0);
+	n = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return err_sys(e, "%s", path);
+	text[n] = '\0';
+	if (syscall(SYS_pidfd_send_signal, o->pidfd, 0, NULL, 0) < 0) /* was it still that one? */
+		return err_sys(e, "the container's first process");
+	line = str_starts(text, "0::") ? text + 3 : strstr(text, "\n0::");
+	text[strcspn(text, "\n")] = '\0';
+	if (!line || !str_starts(line, top) || line[strlen(top)] != '/')
+		return err_set(e, ERR_SYSTEM, "the container's cgroup takes no processes");
+	return descend(t, 0, line + strlen(top), e);
+}
+
+/* ---- the child ---- */
+
+struct child {
+	const struct exec_options *o;
+	const struct cgroup *cgroup;
+	int sync, pidfd, proc, master;
+	int stdio[3];
+};
+
+static int step_alone(struct child *c, struct err *e)
+{
+	if (process_follow(c->sync, e) < 0)
+		return -1;
+	if (setsid() < 0)
+		return err_sys(e, "setsid");
+	if (!c->o->keep_keyring && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
+		errno != ENOSYS)
+		return err_sys(e, "new session keyring");
+	return 0;
+}
+
+static int step_cgroup(struct child *c, struct err *e)
+{
+	if (c->cgroup && cgroup_join(c->cgroup, e) < 0)
+		return -1;
+	return sched_affinity(c->o->process->exec_cpus_final, e);
+}
+
+/* While we may do the most: in a user namespace the kernel would not let us make one, or write to
+ * what is the host's. We are in the container's pid namespace already. */
+static int step_procfs(struct child *c, struct err *e)
+{
+	const struct spec_process *p = c->o->process;
+
+	if (!p->oom_score_adj.set && !p->apparmor && !p->selinux &&
+		!spec_has_ns(c->o->spec, NS_USER))
+		return 0;
+	c->proc = procfs_open(e);
+	return c->proc < 0 ? -1 : process_oom_score(p, c->proc, e);
+}
+
+/* Before anything of the container can be met. */
+static int step_close(struct child *c, struct err *e)
+{
+	int *keep[] = {&c->sync, &c->pidfd, &c->proc, &c->stdio[0], &c->stdio[1], &c->stdio[2]};
+
+	return process_close_others(c->o->preserve_fds, keep, 6, e);
+}
+
+static int step_join(struct child *c, struct err *e)
+{
+	bool user = spec_has_ns(c->o->spec, NS_USER);
+	int all = 0, rc = 0;
+
+	for (enum ns_kind k = 0; k < NS_KINDS; k++)
+		if (spec_has_ns(c->o->spec, k) && k != NS_PID && k != NS_USER)
+			all |= ns_flag(k);
+	/* Namespaces that the host's root owns can be joined before the user namespace only, those
+	 * of a user who is no root after it only. */
+	if (all)
+		rc = setns(c->pidfd, all);
+	if (rc < 0 && !(user && errno == EPERM))
+		return err_sys(e, "join the container's namespaces");
+	/* EINVAL: we are in it already. */
+	if (user && setns(c->pidfd, CLONE_NEWUSER | (rc < 0 ? all : 0)) < 0 && errno != EINVAL)
+		return err_sys(e, "join the container's user namespace");
+	return process_become_root(c->o->spec, e);
+}
+
+static int step_streams(struct child *c, struct err *e)
+{
+	const struct spec_process *p = c->o->process;
+	auto_fd int slave = -1;
+
+	if (!p->terminal)
+		return process_streams(c->stdio, &p->user, e);
+	auto_fd int root = sys_open("/", O_PATH | O_DIRECTORY, 0);
+	if (root < 0)
+		return err_sys(e, "open /");
+	c->master = dev_terminal(root, NULL, &slave, e);
+	if (c->master < 0 || process_terminal(slave, p, e) < 0)
+		return -1;
+	return process_streams((int[]){slave, slave, slave}, &p->user, e);
+}
+
+static int tell(struct child *c, enum sync_kind kind, int fd, struct err *e)
+{
+	struct sync_msg m = {.kind = kind};
+
+	return sync_send(c->sync, &m, fd, e);
+}
+
+/* Now without what was needed to get here. */
+static int step_ready(struct child *c, struct err *e)
+{
+	int *keep[] = {&c->sync, &c->proc};
+
+	if (tell(c, SYNC_READY, c->master, e) < 0)
+		return -1;
+	return process_close_others(c->o->preserve_fds, keep, 2, e);
+}
+
+static int (*const steps[])(struct child *c, struct err *e) = {
+	step_alone, step_cgroup, step_procfs, step_close, step_join, step_streams, step_ready};
+
+static int send_listener(void *ctx, int fd, struct err *e)
+{
+	return tell(ctx, SYNC_LISTENER, fd, e);
+}
+
+static int become_program(struct child *c, int *status, struct err *e)
+{
+	const struct exec_options *o = c->o;
+	struct process_confinement how = {o->spec, o->process, o->filter, c->proc,
+		o->detach ? -1 : c->sync, send_listener, c};
+
+	if ((o->detach && process_unfollow(e) < 0) || process_confine(&how, e) < 0)
+		return -1;
+	sys_close_ref(&c->proc);
+	process_reset_signals();
+	return process_exec(&o->process->args, &o->process->env, status, e);
+}
+
+static void __attribute__((noreturn)) child_main(struct child *c)
+{
+	struct err e = {0};
+	int status = EXEC_FAILED;
+	size_t i = 0;
+
+	while (i < sizeof(steps) / sizeof(steps[0]) && steps[i](c, &e) == 0)
+		i++;
+	if (i < sizeof(steps) / sizeof(steps[0]) || become_program(c, &status, &e) < 0)
+		sync_fail(c->sync, status, &e);
+	_exit(status);
+}
+
+/* ---- the parent ---- */
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Our next child is to be in the container's pid namespace. */
+static int enter_pids(const struct exec_options *o, struct err *e)
+{
+	if (!spec_has_ns(o->spec, NS_PID) || setns(o->pidfd, CLONE_NEWPID) == 0)
+		return 0;
+	if (errno == EPERM && spec_has_ns(o->spec, NS_USER) &&
+		setns(o->pidfd, CLONE_NEWPID | CLONE_NEWUSER) == 0)
+		return 0;
+	return err_sys(e, "join the container's pid namespace");
+}
+
+static pid_t clone_child(struct exec *x, int into)
+{
+	struct clone_args a = {
+		.flags = CLONE_PIDFD, .pidfd = (uintptr_t)&x->pidfd, .exit_signal = SIGCHLD};
+
+	if (into >= 0) {
+		a.flags |= CLONE_INTO_CGROUP;
+		a.cgroup = (unsigned)into;
+	}
+	return (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+}
+
+static int spawn(struct exec *x, struct target *t, const struct exec_options *o, int sock,
+	int theirs, struct err *e)
+{
+	bool own = o->cgroup && o->cgroup->ndirs;
+
+	x->pid = clone_child(x, own ? cgroup_clone_fd(&t->c) : -1);
+	if (x->pid < 0 && own && t->c.v2 && !o->sub_cgroups.n &&
+		(errno == EBUSY || errno == EOPNOTSUPP)) {
+		if (follow_first(t, o, e) < 0)
+			return -1;
+		x->pid = clone_child(x, cgroup_clone_fd(&t->c));
+	}
+	if (x->pid == 0) {
+		struct child c = {o, own ? &t->c : NULL, theirs, o->pidfd, -1, -1,
+			{o->stdio[0], o->stdio[1], o->stdio[2]}};
+
+		close(sock);
+		child_main(&c);
+	}
+	/* A pid namespace whose first process has ended takes no more: ENOMEM. */
+	if (x->pid < 0 && has_ended(o->pidfd))
+		return err_set(e, ERR_NOT_FOUND, "the container has ended");
+	return x->pid < 0 ? err_sys(e, "clone into the container") : 0;
+}
+
+/* Until exec closes the other side. */
+static int wait_started(
+	struct exec *x, const struct exec_options *o, int sock, int *status, struct err *e)
+{
+	for (;;) {
+		auto_fd int fd = -1;
+		struct sync_msg m;
+
+		if (sync_recv(sock, &m, &fd, e) < 0)
+			return -1;
+		if (m.kind == SYNC_END)
+			return 0;
+		if (m.kind == SYNC_FAILED) {
+			*status = m.status;
+			if (e)
+				*e = m.err;
+			return -1;
+		}
+		if (m.kind == SYNC_READY && x->terminal < 0) {
+			x->terminal = steal_fd(&fd);
+		} else if (m.kind == SYNC_LISTENER && fd >= 0) {
+			auto_free char *text = hook_agent_text(
+				o->spec, o->id, "running", o->first, x->pid, o->bundle);
+
+			if (seccomp_send_listener(&o->spec->seccomp, fd, text, e) < 0)
+				return -1;
+		} else {
+			return err_set(e, ERR_SYSTEM, "unexpected message %d", m.kind);
+		}
+	}
+}
+
+void exec_kill(struct exec *x)
+{
+	siginfo_t info;
+
+	if (x->pidfd < 0)
+		return;
+	syscall(SYS_pidfd_send_signal, x->pidfd, SIGKILL, NULL, 0);
+	while (waitid(P_PIDFD, (id_t)x->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		;
+}
+
+static int start(
+	struct exec *x, struct target *t, const struct exec_options *o, int *status, struct err *e)
+{
+	int pair[2];
+
+	for (size_t i = 0; i < o->sub_cgroups.n; i++)
+		if (enter_sub(t, o->sub_cgroups.v[i], e) < 0)
+			return -1;
+	/* Born so: from the first moment others of the container may see the new process. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(e, "PR_SET_DUMPABLE");
+	if (sched_affinity(o->process->exec_cpus_initial, e) < 0 || enter_pids(o, e) < 0)
+		return -1;
+	if (sys_socketpair(pair) < 0)
+		return err_sys(e, "socketpair");
+	auto_fd int sock = pair[0];
+	auto_fd int theirs = pair[1];
+
+	if (spawn(x, t, o, sock, theirs, e) < 0)
+		return -1;
+	sys_close_ref(&theirs);
+	return wait_started(x, o, sock, status, e);
+}
+
+int exec_start(struct exec *x, const struct exec_options *o, int *status, struct err *e)
+{
+	struct target t = {.own = {false}};
+	int rc;
+
+	*x = (struct exec){.pidfd = -1, .terminal = -1};
+	*status = EXEC_FAILED;
+	if (o->cgroup)
+		t.c = *o->cgroup;
+	rc = start(x, &t, o, status, e);
+	target_fini(&t);
+	if (rc < 0) {
+		exec_kill(x);
+		exec_fini(x);
+	}
+	return rc;
+}
+
+void exec_fini(struct exec *x)
+{
+	sys_close_ref(&x->pidfd);
+	sys_close_ref(&x->terminal);
+}
