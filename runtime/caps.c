@@ -97,8 +97,12 @@ int caps_apply_bounding(const struct caps *c, struct err *e)
 	return 0;
 }
 
-static int raise_ambient(uint64_t set, struct err *e)
+/* Only what is permitted and inheritable can be ambient. `runc spec` itself asks for more, so that
+ * cannot be an error. */
+static int raise_ambient(const struct caps *c, struct err *e)
 {
+	uint64_t set = c->ambient & c->permitted & c->inheritable;
+
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return err_sys(e, "clear ambient capabilities");
 	for (int cap = 0; cap < NAMES; cap++)
@@ -120,5 +124,5 @@ int caps_apply(const struct caps *c, struct err *e)
 		err_sys(e, "set capabilities");
 		return err_hint(e, "svrun itself may lack one that was asked for");
 	}
-	return raise_ambient(c->ambient, e);
+	return raise_ambient(c, e);
 }

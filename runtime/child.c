@@ -70,9 +70,11 @@ static int step_alone(struct build *b, struct err *e)
 	if (process_follow(b->c->sync, e) < 0)
 		return -1;
 	/* Until exec this process is the runtime, with its memory and descriptors: nothing inside
-	 * may look at it. Its own session: no way to the host's terminal (TIOCSTI). */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	 * may look at it. (In a new user namespace there is nobody yet, and a supervisor without
+	 * root must be able to write to our /proc/PID/uid_map.) */
+	if (!spec_new_ns(b->s, NS_USER) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "PR_SET_DUMPABLE");
+	/* Its own session: no way to the host's terminal (TIOCSTI). */
 	if (setsid() < 0)
 		return err_sys(e, "setsid");
 	/* And its own session keyring: what the host's session holds is not for it. */
@@ -80,7 +82,9 @@ static int step_alone(struct build *b, struct err *e)
 		errno != ENOSYS)
 		return err_sys(e, "new session keyring");
 	umask(0);
-	return b->c->gate ? pause_at(b, SYNC_ALONE, e) : 0;
+	if (b->c->gate && pause_at(b, SYNC_ALONE, e) < 0)
+		return -1;
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(e, "PR_SET_DUMPABLE") : 0;
 }
 
 static int step_cgroup(struct build *b, struct err *e)
@@ -118,7 +122,9 @@ static int step_root(struct build *b, struct err *e)
 	/* Descriptors of the supervisor's mount namespace cannot be bound in this one: opened
 	 * again. */
 	b->place.bundle = sys_open(b->c->o->bundle, O_PATH | O_DIRECTORY, 0);
-	if (b->place.bundle < 0)
+	/* The root of a user namespace may not get there: then the supervisor, who could, has
+	 * opened what lies in it. */
+	if (b->place.bundle < 0 && !(spec_has_ns(b->s, NS_USER) && errno == EACCES))
 		return err_sys(e, "bundle %s", b->c->o->bundle);
 	b->null = dev_null(e); /* before any file of the image can be met */
 	if (b->null < 0)

@@ -96,7 +96,7 @@ createContainer inside / created" ] || fail "$(cat "$T/log")"
 	oci run --detach --bundle "$B" "$ID"
 	pid=$(oci state "$ID" | jq .pid)
 	make_bundle "$T/second" 'del(.hostname)'
-	set_script "$T/second" 'hostname; ps | grep -c "sleep 1000"; readlink /proc/self/ns/net'
+	set_script "$T/second" 'hostname; ps | grep -q "[s]leep 1000" && echo seen; readlink /proc/self/ns/net'
 	change_config "$T/second" '.linux.namespaces |= map(
 		if .type == "mount" or .type == "cgroup" then . else
 			.path = "/proc/\($p)/ns/\(if .type == "network" then "net" else .type end)" end)' \
@@ -104,7 +104,7 @@ createContainer inside / created" ] || fail "$(cat "$T/log")"
 	run_split oci run --bundle "$T/second" "$ID-2"
 	expect_status 0
 	[ "$out" = "inside
-1
+seen
 $(readlink "/proc/$pid/ns/net")" ] || fail "$out"
 	oci delete --force "$ID"
 	expect_oci_clean
@@ -127,7 +127,7 @@ $(readlink "/proc/$pid/ns/net")" ] || fail "$out"
 
 @test "the host's namespaces are kept where the config names none" {
 	change_config "$B" 'del(.hostname) | .linux.namespaces |= map(select(.type == "mount" or .type == "cgroup"))'
-	set_script "$B" 'readlink /proc/self/ns/net /proc/self/ns/pid /proc/self/ns/uts'
+	set_script "$B" 'for n in net pid uts; do readlink /proc/self/ns/$n; done'
 	run_split oci run --bundle "$B" "$ID"
 	expect_status 0
 	[ "$out" = "$(readlink /proc/self/ns/net /proc/self/ns/pid /proc/self/ns/uts)" ] || fail "$out"
@@ -169,7 +169,7 @@ $(readlink "/proc/$pid/ns/net")" ] || fail "$out"
 		| .linux.gidMappings = [{containerID: 0, hostID: ($gid | tonumber), size: 1}]
 		| del(.linux.resources) | .mounts |= map(select(.type != "sysfs" and .type != "cgroup"))' \
 		--arg id "$(id -u $user)" --arg gid "$(id -g $user)"
-	change_config "$B" '.mounts |= map(.options |= map(select(startswith("gid=") | not)))'
+	change_config "$B" '.mounts |= map(.options = (.options // [] | map(select(startswith("gid=") | not))))'
 	set_script "$B" 'id -u; echo x >/dev/null; hostname'
 	cp "$OCI" "$T/svrun-oci" && chmod 755 "$T/svrun-oci"
 	run_split setpriv --reuid "$user" --regid "$(id -g $user)" --clear-groups --inh-caps=-all --bounding-set=-all \
