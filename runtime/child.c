@@ -301,6 +301,14 @@ static int send_listener(void *ctx, int fd, struct err *e)
 	return tell(b, SYNC_LISTENER, fd, e);
 }
 
+/* Who creates now and starts later wants to hear now. */
+static int find_program(struct build *b, int *status, struct err *e)
+{
+	const struct spec_process *p = &b->s->process;
+
+	return p->given && !b->c->o->at_once ? process_find(&p->args, &p->env, status, e) : 0;
+}
+
 static int become_program(struct build *b, int *status, struct err *e)
 {
 	const struct spec_process *p = &b->s->process;
@@ -336,7 +344,8 @@ void child_main(struct child *c)
 			sync_fail(c->sync, status, &e);
 			_exit(status);
 		}
-	if (tell(&b, SYNC_READY, b.master, &e) < 0 || become_program(&b, &status, &e) < 0)
+	if (find_program(&b, &status, &e) < 0 || tell(&b, SYNC_READY, b.master, &e) < 0 ||
+		become_program(&b, &status, &e) < 0)
 		sync_fail(c->sync, status, &e);
 	_exit(status);
 }

@@ -382,16 +382,39 @@ static const char *path_of(const struct strings *env)
 	return default_path;
 }
 
-int process_exec(const struct strings *args, const struct strings *env, int *status, struct err *e)
+static int run_file(const char *file, const struct strings *args, const struct strings *env)
+{
+	return execve(file, list(args), list(env));
+}
+
+static int look_at_file(const char *file, const struct strings *args, const struct strings *env)
+{
+	struct stat st;
+
+	(void)args;
+	(void)env;
+	/* The working directory is entered later. */
+	if (file[0] != '/')
+		return 0;
+	if (stat(file, &st) < 0)
+		return -1;
+	if (S_ISREG(st.st_mode))
+		return access(file, X_OK);
+	errno = EACCES;
+	return -1;
+}
+
+/* try: run a file, or only look whether that would do; -1 with errno when not. */
+static int try_files(const struct strings *args, const struct strings *env,
+	int (*try)(const char *file, const struct strings *args, const struct strings *env),
+	int *status, struct err *e)
 {
 	const char *name = args->v[0], *p = path_of(env);
 	char file[PATH_MAX], denied[PATH_MAX] = "";
 	size_t n;
 
-	if (strchr(name, '/')) {
-		execve(name, list(args), list(env));
-		return exec_failed(name, name, status, e);
-	}
+	if (strchr(name, '/'))
+		return try(name, args, env) == 0 ? 0 : exec_failed(name, name, status, e);
 	for (; *name && *p; p += n + (p[n] == ':')) {
 		int len;
 
@@ -399,7 +422,8 @@ int process_exec(const struct strings *args, const struct strings *env, int *sta
 		len = snprintf(file, sizeof(file), "%.*s%s%s", (int)n, p, n ? "/" : "", name);
 		if (len < 0 || (size_t)len >= sizeof(file))
 			continue;
-		execve(file, list(args), list(env));
+		if (try(file, args, env) == 0)
+			return 0;
 		if (errno == EACCES)
 			memcpy(denied, file, sizeof(denied));
 		else if (errno != ENOENT && errno != ENOTDIR)
@@ -414,6 +438,17 @@ int process_exec(const struct strings *args, const struct strings *env, int *sta
 		return exec_failed(denied, denied, status, e);
 	}
 	*status = EXEC_NOT_FOUND;
-	return err_set(
-		e, ERR_NOT_FOUND, "exec '%.200s': not found in PATH (%.500s)", name, path_of(env));
+	/* Words that engines look for. */
+	return err_set(e, ERR_NOT_FOUND,
+		"exec '%.200s': executable file not found in PATH (%.500s)", name, path_of(env));
+}
+
+int process_exec(const struct strings *args, const struct strings *env, int *status, struct err *e)
+{
+	return try_files(args, env, run_file, status, e);
+}
+
+int process_find(const struct strings *args, const struct strings *env, int *status, struct err *e)
+{
+	return try_files(args, env, look_at_file, status, e);
 }

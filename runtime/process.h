@@ -67,6 +67,10 @@ int process_become_root(const struct spec *s, struct err *e) must_check;
 /* Run the program: argv[0] with a slash as it is, without one looked up in the PATH of env, inside
  * the root. Returns only on failure: -1 and the exit status to end with. */
 int process_exec(const struct strings *args, const struct strings *env, int *status, struct err *e);
+/* Would it fail because there is no such program? As far as that can be seen before the process is
+ * confined: engines want to hear of it from `create`. The same errors; 0 also when in doubt. */
+int process_find(const struct strings *args, const struct strings *env, int *status,
+	struct err *e) must_check;
 
 /* Set one limit of the calling process. Raising a hard limit that the host keeps lower is an error
  * that says so. */
