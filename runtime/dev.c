@@ -30,11 +30,15 @@ static const struct {
 static const struct {
 	const char *name, *target;
 } links[] = {
-	{"fd", "/proc/self/fd"},
-	{"stdin", "/proc/self/fd/0"},
-	{"stdout", "/proc/self/fd/1"},
-	{"stderr", "/proc/self/fd/2"},
-	{"ptmx", "pts/ptmx"},
+	{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
+	{"core", "/proc/kcore"}, /* where the kernel has it */
+};
+
+struct filling {
+	int root;
+	const struct own_mounts *own;
+	bool bind; /* a user namespace can't make device nodes: the host's are bound */
 };
 
 static int verify(int fd, mode_t type, dev_t dev)
@@ -57,23 +61,64 @@ int dev_null(struct err *e)
 }
 
 /* What is there already, in an image whose /dev has no mount, must be just what we would make. */
-static int make_node(int dir, const char *name, mode_t mode, dev_t dev, struct err *e)
+static int check_node(int dir, const char *name, mode_t type, dev_t dev, struct err *e)
 {
-	if (mknodat(dir, name, mode, dev) == 0)
-		return 0;
-	if (errno != EEXIST)
-		return err_sys(e, "make device %s", name);
 	auto_fd int fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW, 0);
+
 	if (fd < 0)
 		return err_sys(e, "device %s", name);
-	if (!verify(fd, mode & S_IFMT, dev))
-		return err_set(e, ERR_CORRUPT, "/dev/%s in the root is something else", name);
+	if (!verify(fd, type, dev))
+		return err_set(e, ERR_CORRUPT, "device %s in the root is something else", name);
 	return 0;
+}
+
+/* A device to be made: in an open folder. */
+struct node {
+	int dir;
+	const char *name, *path; /* the path that it has inside, and on the host */
+	mode_t mode;             /* with the type */
+	dev_t dev;
+};
+
+static int bind_node(const struct node *n, struct err *e)
+{
+	auto_fd int host = sys_open(n->path, O_PATH, 0);
+
+	if (host < 0)
+		return err_sys(e, "the host's device %s", n->path);
+	if (!verify(host, n->mode & S_IFMT, n->dev))
+		return err_set(e, ERR_UNSUPPORTED,
+			"device %s is another one on the host, and cannot be made in a user "
+			"namespace",
+			n->path);
+	auto_fd int mnt = fs_bind(host, "", false, e);
+	if (mnt < 0)
+		return -1;
+	auto_fd int at =
+		sys_openat(n->dir, n->name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0600);
+	if (at < 0 && errno == EEXIST)
+		return check_node(n->dir, n->name, n->mode & S_IFMT, n->dev, e);
+	if (at < 0)
+		return err_sys(e, "make a place for device %s", n->path);
+	return fs_attach(mnt, at, e);
+}
+
+static int make_node(const struct filling *f, const struct node *n, struct err *e)
+{
+	if (f->bind && !S_ISFIFO(n->mode))
+		return bind_node(n, e);
+	if (mknodat(n->dir, n->name, n->mode, n->dev) == 0)
+		return 0;
+	if (errno == EEXIST)
+		return check_node(n->dir, n->name, n->mode & S_IFMT, n->dev, e);
+	if (errno == EPERM && !S_ISFIFO(n->mode)) /* without CAP_MKNOD */
+		return bind_node(n, e);
+	return err_sys(e, "make device %s", n->path);
 }
 
 /* Where a device of the config goes: its folder, opened; *name is the rest. */
 static int device_folder(
-	int root, const char *path, const struct own_mounts *own, const char **name, struct err *e)
+	const struct filling *f, const char *path, const char **name, struct err *e)
 {
 	char dir[PATH_MAX];
 	const char *slash = strrchr(path, '/');
@@ -85,10 +130,10 @@ static int device_folder(
 	if (str_copy(dir, sizeof(dir), path) < 0)
 		return err_set(e, ERR_CORRUPT, "device %.64s...: path too long", path);
 	dir[slash - path + (slash == path)] = '\0';
-	auto_fd int fd = mount_point(root, dir, POINT_DIR, true, own, e);
+	auto_fd int fd = mount_point(f->root, dir, POINT_DIR, true, f->own, e);
 	if (fd < 0)
 		return err_ctx(e, "device %s", path);
-	mine = own_mounts_has(own, fd, e);
+	mine = own_mounts_has(f->own, fd, e);
 	if (mine < 0)
 		return -1;
 	if (!mine)
@@ -96,43 +141,62 @@ static int device_folder(
 	return steal_fd(&fd);
 }
 
-static int make_device(
-	int root, const struct spec_device *d, const struct own_mounts *own, struct err *e)
+static int make_device(const struct filling *f, const struct spec_device *d, struct err *e)
 {
-	mode_t mode = d->mode.set ? (mode_t)d->mode.v : 0666;
-	const char *name;
+	struct node n = {.path = d->path,
+		.mode = d->type | (d->mode.set ? (mode_t)d->mode.v & 07777 : 0666),
+		.dev = makedev(d->major, d->minor)};
 
-	auto_fd int dir = device_folder(root, d->path, own, &name, e);
-	if (dir < 0 || make_node(dir, name, d->type | mode, makedev(d->major, d->minor), e) < 0)
+	auto_fd int dir = device_folder(f, d->path, &n.name, e);
+	n.dir = dir;
+	if (dir < 0 || make_node(f, &n, e) < 0)
 		return -1;
-	if (fchownat(dir, name, d->uid, d->gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (f->bind && !S_ISFIFO(d->type)) /* the host's node: its owner is not ours to change */
+		return 0;
+	if (fchownat(dir, n.name, d->uid, d->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(e, "owner of device %s", d->path);
+	return 0;
+}
+
+static int make_defaults(const struct filling *f, int dev, struct err *e)
+{
+	char path[32];
+
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		struct node n = {dev, nodes[i].name, path, S_IFCHR | 0666,
+			makedev(nodes[i].major, nodes[i].minor)};
+
+		snprintf(path, sizeof(path), "/dev/%s", nodes[i].name);
+		if (make_node(f, &n, e) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		if (str_eq(links[i].name, "core") && access(links[i].target, F_OK) < 0)
+			continue;
+		if (sys_symlinkat(links[i].target, dev, links[i].name) < 0 && errno != EEXIST)
+			return err_sys(e, "/dev/%s", links[i].name);
+	}
 	return 0;
 }
 
 int dev_fill(int root, const struct spec *s, const struct own_mounts *own, struct err *e)
 {
+	const struct filling f = {root, own, spec_has_ns(s, NS_USER)};
 	int mine;
 
 	auto_fd int dev = mount_point(root, "/dev", POINT_DIR, true, own, e);
 	if (dev < 0)
 		return -1;
 	/* Asked of the mount, not of the config: "/dev/", or a link of the image, gets there, too.
-	 */
+	 * A volume: it is what it is, and nothing is made in the host's folder. */
 	mine = own_mounts_has(own, dev, e);
-	if (mine <= 0) /* a volume: nothing is made in the host's folder */
-		return mine;
-	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
-		if (make_node(dev, nodes[i].name, S_IFCHR | 0666,
-			    makedev(nodes[i].major, nodes[i].minor), e) < 0)
-			return -1;
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
-		if (sys_symlinkat(links[i].target, dev, links[i].name) < 0 && errno != EEXIST)
-			return err_sys(e, "/dev/%s", links[i].name);
+	if (mine < 0)
+		return -1;
 	for (size_t i = 0; i < s->ndevices; i++)
-		if (make_device(root, &s->devices[i], own, e) < 0)
+		if ((mine || !str_starts(s->devices[i].path, "/dev/")) &&
+			make_device(&f, &s->devices[i], e) < 0)
 			return -1;
-	return 0;
+	return mine ? make_defaults(&f, dev, e) : 0;
 }
 
 /* CVE-2025-52565: the console comes by descriptor from the devpts that was mounted, never by a path

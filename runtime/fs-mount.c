@@ -5,6 +5,8 @@
 #include <linux/mount.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "base/sys.h"
@@ -83,6 +85,30 @@ int fs_attr(
 		return 0;
 	if (sys_mount_setattr(mountfd, "", AT_EMPTY_PATH | (all ? AT_RECURSIVE : 0), &a) < 0)
 		return err_sys(e, "change mount attributes");
+	return 0;
+}
+
+int fs_idmap(int mountfd, bool all, int userns, struct err *e)
+{
+	struct mount_attr a = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)userns};
+
+	if (sys_mount_setattr(mountfd, "", AT_EMPTY_PATH | (all ? AT_RECURSIVE : 0), &a) == 0)
+		return 0;
+	err_sys(e, "id-map");
+	return err_hint(e, "not every file system, nor every kernel, can show other owners");
+}
+
+int fs_reconfigure(int at, const char *const *data, size_t ndata, struct err *e)
+{
+	auto_fd int fs = (int)syscall(SYS_fspick, at, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+
+	if (fs < 0)
+		return err_sys(e, "remount");
+	for (size_t i = 0; i < ndata; i++)
+		if (configure(fs, "the mount", data[i], e) < 0)
+			return -1;
+	if (sys_fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+		return fail(fs, "the mount", "change", e);
 	return 0;
 }
 

@@ -24,6 +24,14 @@ int fs_bind(int dirfd, const char *path, bool all, struct err *e) must_check;
 int fs_attr(int mountfd, bool all, uint64_t set, uint64_t clear, uint64_t propagation,
 	struct err *e) must_check;
 
+/* Show the owners of a detached mount, or of the whole tree, by the maps of a user namespace (an
+ * fd).
+ */
+int fs_idmap(int mountfd, bool all, int userns, struct err *e) must_check;
+
+/* Give the file system mounted at `at`, which is the root of a mount, other options. */
+int fs_reconfigure(int at, const char *const *data, size_t ndata, struct err *e) must_check;
+
 /* Attach a detached mount on what targetfd is. */
 int fs_attach(int mountfd, int targetfd, struct err *e) must_check;
 

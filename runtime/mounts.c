@@ -2,82 +2,179 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/copy-up.h"
 #include "runtime/fs-mount.h"
+#include "runtime/idmap.h"
+#include "runtime/lsm.h"
 
 /* Kernel file systems: their mount points may not be links, and an image can't give a source. */
-static const char *const kernel_types[] = {
-	"proc", "sysfs", "cgroup", "cgroup2", "mqueue", "devpts", NULL};
+static const struct kernel_type {
+	const char *name;
+	const char *host; /* what a user namespace binds when it gets no instance of its own */
+	bool unlabelled;  /* has labels of its own */
+} kernel_types[] = {
+	{"proc", "/proc", true},
+	{"sysfs", "/sys", true},
+	{"mqueue", "/dev/mqueue", false},
+	{"devpts", NULL, false},
+	{"cgroup", NULL, true},
+	{"cgroup2", NULL, true},
+};
 
-static bool is_kernel_type(const char *type)
+static const struct kernel_type *kernel_type(const char *type)
 {
-	for (size_t i = 0; kernel_types[i]; i++)
-		if (str_eq(kernel_types[i], type))
-			return true;
-	return false;
+	for (size_t i = 0; type && i < sizeof(kernel_types) / sizeof(kernel_types[0]); i++)
+		if (str_eq(kernel_types[i].name, type))
+			return &kernel_types[i];
+	return NULL;
 }
 
-static int check_destination(const struct mount_plan *p, struct err *e)
+static bool is_type(const struct mount_plan *m, const char *type)
 {
-	const char *d = p->m->destination;
+	return !m->o.bind && m->m->type && str_eq(m->m->type, type);
+}
 
-	if (d[strspn(d, "/")] == '\0')
+static bool is_idmapped(const struct mount_plan *m)
+{
+	return m->o.idmap || m->m->uids.n;
+}
+
+/* Do mounts that the host makes below the source, and those that the container makes, show on the
+ * other side? Only where both the root and the mount are to be shared. */
+static bool stays_peer(const struct spec *s, const struct mount_options *o)
+{
+	return s->propagation == MS_SHARED &&
+	       (o->propagation == MS_SHARED || o->propagation_all == MS_SHARED);
+}
+
+/* ---- the plan ---- */
+
+/* By the letters alone, as other runtimes do: "/a/../b" is /b even when /a is a link. */
+static const char *clean_path(const char *path, struct arena *mem)
+{
+	char *out = arena_alloc(mem, strlen(path) + 2);
+	size_t n = 0;
+
+	for (const char *p = path; *p;) {
+		size_t len = strcspn(p, "/");
+
+		if (len == 2 && p[0] == '.' && p[1] == '.') {
+			while (n && out[--n] != '/')
+				;
+		} else if (len && !(len == 1 && p[0] == '.')) {
+			out[n++] = '/';
+			memcpy(out + n, p, len);
+			n += len;
+		}
+		p += len + strspn(p + len, "/");
+	}
+	out[n ? n : 1] = '\0';
+	if (!n)
+		out[0] = '/';
+	return out;
+}
+
+static int check_plan(const struct spec *s, const struct mount_plan *p, struct err *e)
+{
+	const struct mount_options *o = &p->o;
+
+	if (str_eq(p->destination, "/"))
 		return err_set(e, ERR_USAGE, "nothing can be mounted over the root");
-	if (strstr(d, "/../") || str_ends(d, "/.."))
-		return err_set(e, ERR_USAGE, "'..' in a mount destination");
-	return 0;
-}
-
-/* Nothing but a procfs is mounted on or inside a procfs, whatever way led there: it could send
- * elsewhere what we or the container believe to read from and write to the kernel (CVE-2019-16884,
- * CVE-2025-52881). */
-static int refuse_procfs(int at, struct err *e)
-{
-	struct statfs fs;
-
-	if (fstatfs(at, &fs) < 0)
-		return err_sys(e, "statfs");
-	if (fs.f_type == PROC_SUPER_MAGIC)
-		return err_set(e, ERR_USAGE, "nothing can be mounted on /proc or inside it");
+	if (o->remount)
+		return 0;
+	if (o->bind ? !p->m->source || !*p->m->source : !p->m->type)
+		return err_set(e, ERR_CORRUPT, "no %s", o->bind ? "source" : "type");
+	if (o->data.n && (o->bind || is_type(p, "cgroup") || is_type(p, "cgroup2")))
+		return err_set(e, ERR_UNSUPPORTED, "unknown option '%s'", o->data.v[0]);
+	if (o->tmpcopyup && !is_type(p, "tmpfs"))
+		return err_set(e, ERR_UNSUPPORTED, "tmpcopyup of anything but a tmpfs");
+	if (is_idmapped(p) && !o->bind)
+		return err_set(e, ERR_UNSUPPORTED, "id maps of anything but a bind");
+	if (is_idmapped(p) && !p->m->uids.n && !spec_has_ns(s, NS_USER))
+		return err_set(
+			e, ERR_USAGE, "'idmap' without uidMappings, and without a user namespace");
 	return 0;
 }
 
 int mounts_plan(const struct spec *s, struct arena *mem, struct mount_plan **v, struct err *e)
 {
+	const char *label = s->mount_label && lsm_has_selinux() ? s->mount_label : NULL;
+
 	*v = arena_alloc(mem, (s->nmounts + 1) * sizeof(**v));
 	for (size_t i = 0; i < s->nmounts; i++) {
 		struct mount_plan *p = &(*v)[i];
+		const struct kernel_type *t;
 
 		p->m = &s->mounts[i];
 		p->fd = -1;
-		if (mount_options_parse(&p->o, &p->m->options, mem, e) < 0 ||
-			check_destination(p, e) < 0)
+		p->destination = clean_path(p->m->destination, mem);
+		if (mount_options_parse(&p->o, &p->m->options, mem, e) < 0)
 			return err_ctx(e, "mount %s", p->m->destination);
 		if (p->m->type && str_eq(p->m->type, "bind"))
 			p->o.bind = true;
-		if (p->o.bind ? !p->m->source : !p->m->type)
-			return err_set(e, ERR_CORRUPT, "mount %s: no %s", p->m->destination,
-				p->o.bind ? "source" : "type");
-		if (p->o.bind && p->o.data.n)
-			return err_set(e, ERR_UNSUPPORTED, "mount %s: unknown option '%s'",
-				p->m->destination, p->o.data.v[0]);
+		if (check_plan(s, p, e) < 0)
+			return err_ctx(e, "mount %s", p->m->destination);
+		t = kernel_type(p->m->type);
+		p->label = t && t->unlabelled ? NULL : label;
 	}
 	return 0;
 }
 
+/* ---- sources of binds ---- */
+
+/* Trusted: the source is named by the user, or lies in the bundle. */
+static int open_source(int bundle, const struct mount_plan *m, struct err *e)
+{
+	if (!m->o.src_nofollow)
+		return fs_bind(bundle, m->m->source, m->o.bind_all, e);
+	auto_fd int fd = sys_openat(bundle, m->m->source, O_PATH | O_NOFOLLOW, 0);
+	return fd < 0 ? err_sys(e, "%s", m->m->source) : fs_bind(fd, "", m->o.bind_all, e);
+}
+
+/* The user namespace whose maps the mount gets. *own: that of the container's maps, kept for the
+ * next one. */
+static int apply_idmap(const struct spec *s, const struct mount_plan *m, int *own, struct err *e)
+{
+	const char *path = s->namespaces[NS_USER].path;
+
+	if (m->m->uids.n) {
+		auto_fd int ns = idmap_namespace(&m->m->uids, &m->m->gids, e);
+		return ns < 0 ? -1 : fs_idmap(m->fd, m->o.idmap_all, ns, e);
+	}
+	if (*own < 0)
+		*own = path ? sys_open(path, O_RDONLY, 0) : idmap_namespace(&s->uids, &s->gids, e);
+	if (*own < 0)
+		return path ? err_sys(e, "user namespace %s", path) : -1;
+	return fs_idmap(m->fd, m->o.idmap_all, *own, e);
+}
+
 int mounts_open(struct mount_plan *v, const struct spec *s, int bundle, struct err *e)
 {
-	for (size_t i = 0; spec_new_ns(s, NS_USER) && i < s->nmounts; i++) {
-		if (!v[i].o.bind)
+	auto_fd int own = -1;
+
+	for (size_t i = 0; i < s->nmounts; i++) {
+		struct mount_plan *m = &v[i];
+		struct err why = {0};
+
+		if (!m->o.bind || m->o.remount || m->o.copy_symlink)
 			continue;
-		v[i].fd = fs_bind(bundle, v[i].m->source, v[i].o.bind_all, e);
-		if (v[i].fd < 0)
-			return err_ctx(e, "mount %s", v[i].m->destination);
+		if (!spec_has_ns(s, NS_USER) && !is_idmapped(m) && !stays_peer(s, &m->o))
+			continue;
+		m->fd = open_source(bundle, m, &why);
+		if (m->fd < 0 && why.sys == EPERM && !is_idmapped(m))
+			continue; /* without root: the child can do it in its own namespace */
+		if (m->fd < 0 && e)
+			*e = why;
+		if (m->fd < 0 || (is_idmapped(m) && apply_idmap(s, m, &own, e) < 0))
+			return err_ctx(e, "mount %s", m->m->destination);
 	}
 	return 0;
 }
@@ -88,60 +185,222 @@ void mounts_close(struct mount_plan *v, size_t n)
 		sys_close_ref(&v[i].fd);
 }
 
-static int finish(int mnt, const struct mount_options *o, struct err *e)
+/* ---- where nothing may be mounted ---- */
+
+/* What lxcfs and others put over single files of procfs. */
+static const char *const over_proc[] = {"/proc/cpuinfo", "/proc/diskstats", "/proc/meminfo",
+	"/proc/stat", "/proc/swaps", "/proc/uptime", "/proc/loadavg", "/proc/slabinfo",
+	"/proc/sys/kernel/ns_last_pid", "/proc/sys/crypto/fips_enabled"};
+
+static int is_procfs(int fd, struct err *e)
 {
-	if (fs_attr(mnt, true, o->set_all, o->clear_all, o->propagation_all, e) < 0)
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) < 0 ? err_sys(e, "statfs") : fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* Nothing but a procfs is mounted on or inside a procfs, whatever way led there: it could send
+ * elsewhere what we or the container believe to read from and write to the kernel (CVE-2019-16884,
+ * CVE-2025-52881). mnt -1: a new mount of another kind. */
+static int check_procfs(const struct mount_plan *m, int at, int mnt, struct err *e)
+{
+	int in = str_eq(m->destination, "/proc") ? 1 : is_procfs(at, e);
+
+	if (in <= 0)
+		return in;
+	for (size_t i = 0; i < sizeof(over_proc) / sizeof(over_proc[0]); i++)
+		if (str_eq(over_proc[i], m->destination))
+			return 0;
+	in = mnt < 0 ? 0 : is_procfs(mnt, e);
+	if (in)
+		return in < 0 ? -1 : 0;
+	return err_set(e, ERR_USAGE, "nothing can be mounted on /proc or inside it");
+}
+
+/* ---- making them ---- */
+
+static int set_attrs(
+	const struct mounts_place *p, const struct mount_plan *m, int mnt, struct err *e)
+{
+	const struct mount_options *o = &m->o;
+	/* A copy's flags change only where the options say so (in a user namespace the kernel may
+	 * have locked those of the host); a new mount has its own already. */
+	bool has = !o->bind && !o->tmpcopyup && !o->remount;
+	uint64_t set = has ? 0 : o->set, clear = has ? 0 : o->clear;
+
+	/* What the supervisor copied is a peer of the host's mount. */
+	if (m->fd >= 0 && !stays_peer(p->spec, o) && fs_attr(mnt, true, 0, 0, MS_SLAVE, e) < 0)
 		return -1;
-	/* A copy's flags change only where the options say so; a new mount has its flags already.
-	 */
-	if (fs_attr(mnt, false, o->bind ? o->set : 0, o->bind ? o->clear : 0, 0, e) < 0)
+	if (fs_attr(mnt, true, o->set_all, o->clear_all, o->propagation_all, e) == 0 &&
+		fs_attr(mnt, false, set, clear, o->propagation, e) == 0)
+		return 0;
+	if (e && e->sys == EPERM && spec_has_ns(p->spec, NS_USER))
+		err_hint(e, "a user namespace cannot clear flags of the host's mounts");
+	return -1;
+}
+
+/* A mount point, opened. */
+static int open_at(struct mounts_place *p, const struct mount_plan *m, enum point_kind kind,
+	bool no_links, struct err *e)
+{
+	if (m->o.dest_nofollow) {
+		int fd = sys_open_in_root(p->root, m->destination, O_PATH | O_NOFOLLOW, 0);
+
+		if (fd >= 0 || errno != ENOENT)
+			return fd < 0 ? err_sys(e, "%s", m->destination) : fd;
+	}
+	return mount_point(p->root, m->destination, kind, no_links, &p->own, e);
+}
+
+/* Option copy-symlink: 1 when the source is a link, and the same one is at the destination now. */
+static int copy_symlink(struct mounts_place *p, const struct mount_plan *m, struct err *e)
+{
+	char want[PATH_MAX], have[PATH_MAX], dir[PATH_MAX];
+	const char *slash = strrchr(m->destination, '/');
+	ssize_t n = readlinkat(p->bundle, m->m->source, want, sizeof(want) - 1);
+
+	if (n < 0)
+		return errno == EINVAL ? 0 : err_sys(e, "%s", m->m->source);
+	want[n] = '\0';
+	if (str_copy(dir, sizeof(dir), m->destination) < 0)
+		return err_set(e, ERR_CORRUPT, "path too long");
+	dir[slash == m->destination ? 1 : slash - m->destination] = '\0';
+	auto_fd int at = mount_point(p->root, dir, POINT_DIR, false, &p->own, e);
+	if (at < 0)
 		return -1;
-	return fs_attr(mnt, false, 0, 0, o->propagation, e);
+	if (sys_symlinkat(want, at, slash + 1) == 0)
+		return 1;
+	n = errno == EEXIST ? readlinkat(at, slash + 1, have, sizeof(have) - 1) : -1;
+	if (n < 0)
+		return err_sys(e, "make the link");
+	have[n] = '\0';
+	return str_eq(want, have) ? 1 : err_set(e, ERR_EXISTS, "there is another link");
 }
 
 static int make_bind(struct mounts_place *p, const struct mount_plan *m, struct err *e)
 {
 	struct stat st;
-	enum point_kind kind;
+	int rc = m->o.copy_symlink ? copy_symlink(p, m, e) : 0;
 
-	/* Trusted: the source is named by the user, or lies in the bundle. */
-	auto_fd int mnt = m->fd >= 0 ? fcntl(m->fd, F_DUPFD_CLOEXEC, 0)
-				     : fs_bind(p->bundle, m->m->source, m->o.bind_all, e);
+	if (rc)
+		return rc < 0 ? -1 : 0;
+	auto_fd int mnt =
+		m->fd >= 0 ? fcntl(m->fd, F_DUPFD_CLOEXEC, 0) : open_source(p->bundle, m, e);
 	if (mnt < 0)
 		return -1;
 	if (sys_fstat(mnt, &st) < 0)
 		return err_sys(e, "%s", m->m->source);
-	kind = S_ISDIR(st.st_mode) ? POINT_DIR : POINT_FILE;
-	auto_fd int at = mount_point(p->root, m->m->destination, kind, false, &p->own, e);
-	if (at < 0 || refuse_procfs(at, e) < 0 || finish(mnt, &m->o, e) < 0)
+	auto_fd int at = open_at(p, m, S_ISDIR(st.st_mode) ? POINT_DIR : POINT_FILE, false, e);
+	if (at < 0 || check_procfs(m, at, mnt, e) < 0 || set_attrs(p, m, mnt, e) < 0)
 		return -1;
 	return fs_attach(mnt, at, e);
 }
 
+static int make_remount(struct mounts_place *p, const struct mount_plan *m, struct err *e)
+{
+	auto_fd int at = sys_open_in_root(p->root, m->destination, O_PATH, 0);
+
+	if (at < 0)
+		return err_sys(e, "remount");
+	if (!m->o.bind && m->o.data.n && fs_reconfigure(at, m->o.data.v, m->o.data.n, e) < 0)
+		return -1;
+	return set_attrs(p, m, at, e);
+}
+
 static int make_cgroup(struct mounts_place *p, const struct mount_plan *m, int at, struct err *e)
 {
-	return cgroup_mount(p->cgroup, at, m->o.set, spec_has_ns(p->spec, NS_CGROUP), e);
+	if (check_procfs(m, at, -1, e) < 0 ||
+		cgroup_mount(p->cgroup, at, m->o.set, spec_has_ns(p->spec, NS_CGROUP), e) < 0)
+		return -1;
+	if (!m->o.propagation && !m->o.propagation_all && !m->o.set_all)
+		return 0;
+	auto_fd int top = sys_open_in_root(p->root, m->destination, O_PATH, 0);
+	return top < 0 ? err_sys(e, "reopen") : set_attrs(p, m, top, e);
+}
+
+/* The options that the config leaves to us: the label, and the mode of what a tmpfs covers. */
+static int new_mount(const struct mount_plan *m, int at, struct err *e)
+{
+	const char *source = kernel_type(m->m->type) ? m->m->type : m->m->source;
+	size_t n = m->o.data.n;
+	auto_free const char **data = mem_array(n + 2, sizeof(*data));
+	char mode[32], context[300];
+	bool has_mode = false;
+	struct stat st;
+
+	for (size_t i = 0; i < n; i++) {
+		data[i] = m->o.data.v[i];
+		has_mode |= str_starts(data[i], "mode=");
+	}
+	if (is_type(m, "tmpfs") && !has_mode) {
+		if (sys_fstat(at, &st) < 0)
+			return err_sys(e, "stat");
+		snprintf(mode, sizeof(mode), "mode=%04o", st.st_mode & 07777);
+		data[n++] = mode;
+	}
+	if (m->label && !is_type(m, "mqueue")) {
+		snprintf(context, sizeof(context), "context=%s", m->label);
+		data[n++] = context;
+	}
+	return fs_mount(m->m->type, source, data, n, m->o.tmpcopyup ? 0 : m->o.set, e);
+}
+
+/* A user namespace without the other namespace, or inside of another container, gets no instance of
+ * its own; of the host's it may see only what it can see anyway. */
+static int new_or_host(struct mounts_place *p, const struct mount_plan *m, int at, struct err *e)
+{
+	enum { LOCKABLE = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC };
+	const struct kernel_type *t = kernel_type(m->m->type);
+	struct err why = {0};
+	uint64_t set = m->o.set & (LOCKABLE | MOUNT_ATTR_RDONLY);
+	int fd = new_mount(m, at, &why);
+
+	if (fd >= 0)
+		return fd;
+	if (why.sys != EPERM || !t || !t->host || !spec_has_ns(p->spec, NS_USER) ||
+		(is_type(m, "proc") && spec_has_ns(p->spec, NS_PID))) {
+		if (e)
+			*e = why;
+		return -1;
+	}
+	auto_fd int mnt = fs_bind(AT_FDCWD, t->host, true, e);
+	if (mnt < 0 || fs_attr(mnt, true, set | (is_type(m, "sysfs") ? MOUNT_ATTR_RDONLY : 0), 0, 0,
+			       e) < 0)
+		return -1;
+	return steal_fd(&mnt);
+}
+
+/* mqueue takes no context; its root is labelled as a file. */
+static int set_label(const struct mount_plan *m, int mnt, struct err *e)
+{
+	char path[64];
+
+	if (!m->label || !is_type(m, "mqueue"))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", mnt);
+	return setxattr(path, "security.selinux", m->label, strlen(m->label), 0) < 0
+		       ? err_sys(e, "label")
+		       : 0;
 }
 
 static int make_new(struct mounts_place *p, const struct mount_plan *m, struct err *e)
 {
-	const char *type = m->m->type, *dest = m->m->destination;
-	bool kernel = is_kernel_type(type);
 	/* The root's own /dev may not be a link either: nodes are made in it (CVE-2026-41579). */
-	bool no_links = kernel || str_eq(dest, "/dev");
+	bool no_links = kernel_type(m->m->type) || str_eq(m->destination, "/dev");
 
-	auto_fd int at = mount_point(p->root, dest, POINT_DIR, no_links, &p->own, e);
-	if (at < 0 || (!str_eq(type, "proc") && refuse_procfs(at, e) < 0))
+	auto_fd int at = open_at(p, m, POINT_DIR, no_links, e);
+	if (at < 0)
 		return -1;
-	if (str_eq(type, "cgroup") || str_eq(type, "cgroup2"))
+	if (is_type(m, "cgroup") || is_type(m, "cgroup2"))
 		return make_cgroup(p, m, at, e);
-	auto_fd int mnt =
-		fs_mount(type, kernel ? type : m->m->source, m->o.data.v, m->o.data.n, m->o.set, e);
-	if (mnt < 0 || finish(mnt, &m->o, e) < 0 || fs_attach(mnt, at, e) < 0)
+	auto_fd int mnt = new_or_host(p, m, at, e);
+	if (mnt < 0 || check_procfs(m, at, mnt, e) < 0 || set_label(m, mnt, e) < 0 ||
+		(m->o.tmpcopyup && copy_up(at, mnt, e) < 0) || set_attrs(p, m, mnt, e) < 0 ||
+		fs_attach(mnt, at, e) < 0)
 		return -1;
-	if (str_eq(type, "tmpfs") && own_mounts_add(&p->own, mnt, e) < 0)
+	if (is_type(m, "tmpfs") && own_mounts_add(&p->own, mnt, e) < 0)
 		return -1;
-	if (str_eq(type, "proc") && p->proc < 0)
+	if (is_type(m, "proc") && p->proc < 0)
 		p->proc = steal_fd(&mnt);
 	return 0;
 }
@@ -149,75 +408,12 @@ static int make_new(struct mounts_place *p, const struct mount_plan *m, struct e
 int mounts_make(struct mounts_place *p, const struct mount_plan *v, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		int rc = v[i].o.bind ? make_bind(p, &v[i], e) : make_new(p, &v[i], e);
+		int rc = v[i].o.remount ? make_remount(p, &v[i], e)
+			 : v[i].o.bind  ? make_bind(p, &v[i], e)
+					: make_new(p, &v[i], e);
 
 		if (rc < 0)
 			return err_ctx(e, "mount %s", v[i].m->destination);
-	}
-	return 0;
-}
-
-/* An empty folder for all masks: new for the first, copied from there for the others. */
-static int empty_folder(int *first, struct err *e)
-{
-	static const char *const data[] = {"size=0", "nr_inodes=1", "mode=0555"};
-
-	if (*first >= 0)
-		return fs_bind(*first, "", false, e);
-	*first = fs_mount("tmpfs", "tmpfs", data, 3,
-		MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
-	return *first < 0 ? -1 : fcntl(*first, F_DUPFD_CLOEXEC, 0);
-}
-
-static int mask_one(int at, int null, int *empty, struct err *e)
-{
-	struct stat st;
-
-	if (sys_fstat(at, &st) < 0)
-		return err_sys(e, "stat");
-	auto_fd int mnt =
-		S_ISDIR(st.st_mode) ? empty_folder(empty, e) : fs_bind(null, "", false, e);
-	if (mnt < 0)
-		return -1;
-	/* Read-only, or a chmod in the container would reach the host's /dev/null; a device on a
-	 * read-only mount can be written to all the same. */
-	if (!S_ISDIR(st.st_mode) &&
-		fs_attr(mnt, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSUID, 0,
-			MS_PRIVATE, e) < 0)
-		return -1;
-	return fs_attach(mnt, at, e);
-}
-
-int mounts_mask(int root, int null, const struct strings *paths, struct err *e)
-{
-	auto_fd int empty = -1;
-
-	for (size_t i = 0; i < paths->n; i++) {
-		auto_fd int at = sys_open_in_root(root, paths->v[i], O_PATH, 0);
-
-		if (at < 0 && (errno == ENOENT || errno == ENOTDIR))
-			continue;
-		if (at < 0)
-			return err_sys(e, "mask %s", paths->v[i]);
-		if (mask_one(at, null, &empty, e) < 0)
-			return err_ctx(e, "mask %s", paths->v[i]);
-	}
-	return 0;
-}
-
-int mounts_readonly(int root, const struct strings *paths, struct err *e)
-{
-	for (size_t i = 0; i < paths->n; i++) {
-		auto_fd int at = sys_open_in_root(root, paths->v[i], O_PATH, 0);
-
-		if (at < 0 && (errno == ENOENT || errno == ENOTDIR))
-			continue;
-		if (at < 0)
-			return err_sys(e, "read-only path %s", paths->v[i]);
-		auto_fd int mnt = fs_bind(at, "", true, e);
-		if (mnt < 0 || fs_attr(mnt, true, MOUNT_ATTR_RDONLY, 0, 0, e) < 0 ||
-			fs_attach(mnt, at, e) < 0)
-			return err_ctx(e, "read-only path %s", paths->v[i]);
 	}
 	return 0;
 }

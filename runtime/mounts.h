@@ -12,14 +12,17 @@
 struct mount_plan {
 	const struct spec_mount *m;
 	struct mount_options o;
+	const char *destination; /* absolute, without "//", "." and ".." */
+	const char *label;       /* SELinux context, or NULL */
 	int fd; /* a detached copy of a bind's source, made by mounts_open(), or -1 */
 };
 int mounts_plan(
 	const struct spec *s, struct arena *mem, struct mount_plan **v, struct err *e) must_check;
 
 /* In the parent, before the child is cloned: copies of the sources that a child in a user namespace
- * could not reach, and those to be id-mapped, which needs rights that the child lacks. `bundle`:
- * where relative sources start. Nothing for other mounts, and nothing without the right to. */
+ * could not reach, those to be id-mapped, which needs rights that the child lacks, and those that
+ * stay peers of the host's mounts ("shared" below a shared root). `bundle`: where relative sources
+ * start. Nothing for other mounts, and nothing without the right to. */
 int mounts_open(struct mount_plan *v, const struct spec *s, int bundle, struct err *e) must_check;
 void mounts_close(struct mount_plan *v, size_t n);
 
@@ -33,6 +36,9 @@ struct mounts_place {
 	const struct cgroup *cgroup; /* NULL: none */
 	int proc; /* receives a descriptor of the procfs that was mounted; -1 before */
 };
+/* Every mount is made detached, configured, and then attached to an open place. What is mounted in
+ * the container is not seen by the host: a bind receives what the host mounts below its source
+ * ("slave"), unless its options say otherwise. */
 int mounts_make(
 	struct mounts_place *p, const struct mount_plan *v, size_t n, struct err *e) must_check;
 

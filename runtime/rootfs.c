@@ -3,16 +3,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/fs-mount.h"
 
 #ifndef MNT_DETACH
 #define MNT_DETACH 2
+#endif
+#ifndef UMOUNT_NOFOLLOW
+#define UMOUNT_NOFOLLOW 8
 #endif
 
 int rootfs_open(const char *bundle, const char *path, struct err *e)
@@ -29,37 +35,115 @@ int rootfs_open(const char *bundle, const char *path, struct err *e)
 
 int rootfs_attach(int root, const struct spec *s, struct err *e)
 {
-	/* Slave, not private: what the host unmounts later must not stay alive in here, and binds
-	 * can still choose their propagation. */
-	if (sys_mount(NULL, "/", NULL,
-		    MS_REC | (s->propagation == MS_PRIVATE ? MS_PRIVATE : MS_SLAVE), NULL) < 0)
-		return err_sys(e, "make the host's mounts slaves");
+	/* Slaves, unless private is asked for: what the host unmounts later must not stay alive in
+	 * here. Never shared, whatever the config says, or what we mount now would show on the
+	 * host; what is to be shared with it has been copied before (mounts_open()). */
+	bool apart = s->propagation == MS_PRIVATE && s->propagation_all;
+	uint64_t how = apart ? MS_PRIVATE : MS_SLAVE;
+
+	if (!spec_new_ns(s, NS_MOUNT))
+		return err_set(
+			e, ERR_UNSUPPORTED, "a root can be made in a new mount namespace only");
+	if (sys_mount(NULL, "/", NULL, MS_REC | how, NULL) < 0)
+		return err_sys(e, "cut off from the host's mounts");
+	/* The copy is a peer of the host's mounts, too. */
+	if (fs_attr(root, true, 0, 0, how, e) < 0)
+		return err_ctx(e, "root");
 	auto_fd int top = sys_open("/", O_PATH | O_DIRECTORY, 0);
 	if (top < 0)
 		return err_sys(e, "open /");
-	if (fs_attach(root, top, e) < 0)
-		return err_ctx(e, "root");
-	return fs_attr(root, false, 0, 0, MS_PRIVATE, e);
+	return fs_attach(root, top, e) < 0 ? err_ctx(e, "root") : 0;
 }
 
-int rootfs_pivot(int root, const struct spec *s, bool no_pivot, struct err *e)
+/* "\040" and the like, which mountinfo has for spaces. */
+static void unescape(char *s)
+{
+	char *out = s;
+
+	for (; *s; s++, out++) {
+		*out = *s;
+		if (s[0] == '\\' && s[1] && s[2] && s[3]) {
+			*out = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 3;
+		}
+	}
+	*out = '\0';
+}
+
+/* Take a mount of the host's tree away. One that a user namespace has locked there stays: then a
+ * procfs or sysfs is covered, at least. */
+static int hide(const char *path, struct err *e)
+{
+	struct statfs fs;
+
+	if (str_eq(path, "/") || sys_umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ||
+		statfs(path, &fs) < 0 ||
+		(fs.f_type != PROC_SUPER_MAGIC && fs.f_type != SYSFS_MAGIC))
+		return 0;
+	return sys_mount("tmpfs", path, "tmpfs", MS_RDONLY, "size=0") < 0
+		       ? err_sys(e, "cover the host's %s", path)
+		       : 0;
+}
+
+/* The root lies over the host's already, so that no path leads back. What is mounted in the host's
+ * tree goes: a user namespace may mount a procfs only where it can see one that nothing covers, and
+ * must not find the host's. */
+static int enter_by_chroot(int root, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(16 << 20);
+
+	if (file_read(AT_FDCWD, "/proc/self/mountinfo", &text, e) < 0)
+		return -1;
+	/* ID PARENT DEV ROOT PATH ...: names are looked up in the host's tree, which is still where
+	 * our / is. */
+	for (char *rest = text.data, *line; (line = strsep(&rest, "\n")) != NULL;) {
+		char *path = NULL;
+
+		for (int i = 0; i < 5; i++)
+			path = strsep(&line, " ");
+		if (!path)
+			continue;
+		unescape(path);
+		if (hide(path, e) < 0)
+			return -1;
+	}
+	if (fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
+		return err_sys(e, "chroot");
+	return 0;
+}
+
+/* pivot_root(".", ".") puts the old root on top of the new one, where it is taken away: no folder
+ * for it is needed in the image. */
+static int enter_by_pivot(int root, struct err *e)
 {
 	auto_fd int old = sys_open("/", O_PATH | O_DIRECTORY, 0);
 
 	if (old < 0)
 		return err_sys(e, "open /");
-	if (no_pivot)
-		return err_set(e, ERR_UNSUPPORTED, "--no-pivot");
-	if (s->root_readonly && fs_attr(root, false, MOUNT_ATTR_RDONLY, 0, 0, e) < 0)
-		return err_ctx(e, "read-only root");
-	/* pivot_root(".", ".") puts the old root on top of the new one, where it is taken away: no
-	 * folder for it is needed in the image. */
-	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
-		return err_sys(e, "pivot_root");
+	if (fchdir(root) < 0)
+		return err_sys(e, "enter the root");
+	if (syscall(SYS_pivot_root, ".", ".") < 0) {
+		err_sys(e, "pivot_root");
+		return e && e->sys == EINVAL ? err_hint(e, "on an initramfs it needs --no-pivot")
+					     : -1;
+	}
 	if (fchdir(old) < 0 || sys_umount2(".", MNT_DETACH) < 0)
 		return err_sys(e, "detach the host's tree");
-	if (chdir("/") < 0)
-		return err_sys(e, "chdir /");
+	return chdir("/") < 0 ? err_sys(e, "chdir /") : 0;
+}
+
+int rootfs_pivot(int root, const struct spec *s, bool no_pivot, struct err *e)
+{
+	uint64_t how = s->propagation;
+
+	if (s->root_readonly && fs_attr(root, false, MOUNT_ATTR_RDONLY, 0, 0, e) < 0)
+		return err_ctx(e, "read-only root");
+	if ((no_pivot ? enter_by_chroot(root, e) : enter_by_pivot(root, e)) < 0)
+		return -1;
+	/* Last: mounts made in a shared tree become shared themselves. Private is what they are
+	 * unless their own options have made them something else, which they stay. */
+	if (how && how != MS_PRIVATE && fs_attr(root, s->propagation_all, 0, 0, how, e) < 0)
+		return err_ctx(e, "rootfsPropagation");
 	return 0;
 }
 

@@ -203,29 +203,30 @@ TEST(a_name_that_is_swapped_for_a_link_meanwhile_never_leads_outside)
 	place_fini(&p);
 }
 
-/* A mount of its own namespace: in a child. */
-static int in_volume(struct place *p)
+/* Volumes are mounts: in a child, in a mount namespace of its own. "vol" is one, with a folder
+ * "in", a link "link" to that and one to nowhere; the root has links into it. */
+static void volume_init(struct place *p)
 {
-	struct err e = {0};
+	static const char *const links[][2] = {{"in", "vol/link"}, {"nowhere", "vol/dangling"},
+		{"/vol/in", "deep"}, {"/vol", "top"}, {"/vol/gone", "gone"}};
 	char path[96];
 
 	if (unshare(CLONE_NEWNS) < 0 || sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return 2;
+		fail_msg("no mount namespace");
 	snprintf(path, sizeof(path), "%s/root", p->path); /* the mount of this namespace */
 	p->root = sys_open(path, O_PATH | O_DIRECTORY, 0);
 	p->own.n = 0;
+	assert_int_equal(own_mounts_add(&p->own, p->root, NULL), 0);
 	snprintf(path, sizeof(path), "%s/root/vol", p->path);
-	if (own_mounts_add(&p->own, p->root, &e) < 0 || mkdir(path, 0755) < 0 ||
-		sys_mount("t", path, "tmpfs", 0, NULL) < 0)
-		return 2;
-	if (mount_point(p->root, "/vol/new", POINT_DIR, false, &p->own, &e) >= 0)
-		return 1;
-	if (!str_eq(e.text, "/vol/new does not exist, and lies in a volume"))
-		return 1;
-	return mount_point(p->root, "/vol", POINT_DIR, false, &p->own, &e) >= 0 ? 0 : 1;
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(sys_mount("t", path, "tmpfs", 0, NULL), 0);
+	assert_int_equal(sys_mkdirat(p->root, "vol/in", 0755), 0);
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		link_to(p, links[i][0], links[i][1]);
 }
 
-TEST(nothing_is_made_in_a_volume)
+/* Run fn in a child; it asserts, and fails the test by not getting to the end. */
+static void in_child(void (*fn)(struct place *p))
 {
 	struct place p;
 	int status;
@@ -235,11 +236,72 @@ TEST(nothing_is_made_in_a_volume)
 		skip();
 	place_init(&p);
 	pid = fork();
-	if (pid == 0)
-		_exit(in_volume(&p));
+	if (pid == 0) {
+		volume_init(&p);
+		fn(&p);
+		_exit(77);
+	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 77);
 	place_fini(&p);
+}
+
+static void make_in_volume(struct place *p)
+{
+	expect_at(p, "/vol", POINT_DIR, "vol");
+	expect_at(p, "/vol/new", POINT_DIR, "vol/new");
+	expect_at(p, "/vol/in/a/b", POINT_DIR, "vol/in/a/b");
+	expect_at(p, "/vol/in/file", POINT_FILE, "vol/in/file");
+	/* A link to the volume as a whole has no say in where inside of it. */
+	expect_at(p, "/top/other", POINT_DIR, "vol/other");
+	/* What is there is found over any link. */
+	expect_at(p, "/deep", POINT_DIR, "vol/in");
+	expect_at(p, "/vol/link/a", POINT_DIR, "vol/in/a");
+}
+
+TEST(in_a_volume_the_missing_is_made_where_no_link_leads_to_it)
+{
+	in_child(make_in_volume);
+}
+
+static void make_over_links(struct place *p)
+{
+	static const char *const paths[] = {
+		"/vol/link/new", "/deep/new", "/deep/a/b", "/vol/dangling", "/gone", "/gone/x"};
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct err e = {0};
+
+		assert_int_equal(mount_point(p->root, paths[i], POINT_DIR, false, &p->own, &e), -1);
+		if (e.kind != ERR_DENIED || !strstr(e.text, "a link leads to it into a volume"))
+			fail_msg("%s: %s", paths[i], e.text);
+	}
+	assert_int_equal(sys_fstatat(p->root, "vol/in/new", &st, 0), -1);
+	assert_int_equal(sys_fstatat(p->root, "vol/gone", &st, 0), -1);
+	assert_int_equal(sys_fstatat(p->root, "vol/nowhere", &st, 0), -1);
+}
+
+TEST(nothing_is_made_in_a_volume_over_a_link)
+{
+	in_child(make_over_links);
+}
+
+static void make_in_readonly(struct place *p)
+{
+	struct err e = {0};
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/root/vol", p->path);
+	assert_int_equal(sys_mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
+	assert_int_equal(mount_point(p->root, "/vol/new", POINT_DIR, false, &p->own, &e), -1);
+	assert_string_equal(e.text, "make /vol/new: Read-only file system");
+}
+
+TEST(a_read_only_volume_stays_as_it_is)
+{
+	in_child(make_in_readonly);
 }
 
 RUN_TESTS(cmocka_unit_test(what_is_missing_is_made_in_the_root),
@@ -249,4 +311,6 @@ RUN_TESTS(cmocka_unit_test(what_is_missing_is_made_in_the_root),
 	cmocka_unit_test(places_of_kernel_file_systems_may_not_be_links),
 	cmocka_unit_test(the_wrong_kind_of_thing_is_an_error),
 	cmocka_unit_test(a_name_that_is_swapped_for_a_link_meanwhile_never_leads_outside),
-	cmocka_unit_test(nothing_is_made_in_a_volume))
+	cmocka_unit_test(in_a_volume_the_missing_is_made_where_no_link_leads_to_it),
+	cmocka_unit_test(nothing_is_made_in_a_volume_over_a_link),
+	cmocka_unit_test(a_read_only_volume_stays_as_it_is))
