@@ -258,17 +258,23 @@ static int close_others(struct build *b, struct err *e)
 	return process_close_others(b->c->o->preserve_fds, keep, 3, e);
 }
 
-/* Live on without the supervisor that made us, until another one knocks. */
-static int wait_at_door(struct build *b, struct err *e)
+/* Live on without the supervisor that made us, until another one says START: one that connects and
+ * goes away again (it was killed) has changed nothing. */
+static int wait_at_door(struct build *b, struct sync_msg *m, struct err *e)
 {
 	if (listen(b->door, 1) < 0)
 		return err_sys(e, "listen");
 	if (process_unfollow(e) < 0 || tell(b, SYNC_READY, -1, e) < 0)
 		return -1;
-	sys_close_ref(&b->c->sync);
-	b->c->sync = door_open(b->door, e);
+	do {
+		sys_close_ref(&b->c->sync);
+		b->c->sync = door_open(b->door, e);
+		if (b->c->sync < 0 || sync_recv(b->c->sync, m, NULL, e) < 0)
+			return -1;
+	} while (m->kind == SYNC_END);
 	sys_close_ref(&b->door);
-	return b->c->sync < 0 ? -1 : 0;
+	b->pid = m->pid;
+	return 0;
 }
 
 static int wait_for_start(struct build *b, struct err *e)
@@ -277,7 +283,7 @@ static int wait_for_start(struct build *b, struct err *e)
 
 	if (hear(b, &m, e) < 0)
 		return -1;
-	if (m.kind == SYNC_DETACH && b->door >= 0 && (wait_at_door(b, e) < 0 || hear(b, &m, e) < 0))
+	if (m.kind == SYNC_DETACH && b->door >= 0 && wait_at_door(b, &m, e) < 0)
 		return -1;
 	if (m.kind != SYNC_START)
 		return err_set(e, ERR_SYSTEM, "unexpected message %d", m.kind);

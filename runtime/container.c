@@ -53,10 +53,6 @@ static int prepare(struct container *c, struct err *e)
 {
 	const struct spec *s = c->spec;
 
-	if (!spec_has_ns(s, NS_MOUNT)) {
-		err_set(e, ERR_UNSUPPORTED, "linux.namespaces: a mount namespace is needed");
-		return err_hint(e, "without one every mount would change the host");
-	}
 	if (!s->root && spec_new_ns(s, NS_MOUNT))
 		return err_set(e, ERR_CORRUPT, "config.json: missing key 'root'");
 	if (mounts_plan(s, &c->mem, &c->mounts, e) < 0)
