@@ -226,3 +226,15 @@ int passwd_resolve(int rootfd, const char *user, struct passwd_ids *ids, struct 
 		ids->home[0] = '/';
 	return 0;
 }
+
+void passwd_home(int rootfd, uint32_t uid, char home[PASSWD_HOME_MAX])
+{
+	auto_buf struct buf text = BUF_INIT(FILE_MAX);
+	struct passwd_ids ids = {.uid = 0};
+	struct lookup l = {.user_is_number = true, .uid = uid};
+
+	if (read_file(rootfd, "/etc/passwd", &text, NULL) < 0 || !text.len ||
+		!find_user(&l, text.data, &ids) || !ids.home[0])
+		snprintf(ids.home, sizeof(ids.home), "/");
+	memcpy(home, ids.home, PASSWD_HOME_MAX);
+}

@@ -22,4 +22,7 @@ struct passwd_ids {
  * for an unreadable file. */
 int passwd_resolve(int rootfd, const char *user, struct passwd_ids *ids, struct err *e) must_check;
 
+/* The home of a user id, "/" when nothing says otherwise (or the file is not fit to be read). */
+void passwd_home(int rootfd, uint32_t uid, char home[PASSWD_HOME_MAX]);
+
 #endif

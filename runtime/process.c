@@ -21,6 +21,7 @@
 #include "base/sys.h"
 #include "runtime/idmap.h"
 #include "runtime/lsm.h"
+#include "runtime/passwd.h"
 #include "runtime/procfs.h"
 #include "runtime/rootfs.h"
 #include "runtime/sched.h"

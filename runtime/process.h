@@ -65,7 +65,8 @@ int process_terminal(int slave, const struct spec_process *p, struct err *e) mus
 int process_become_root(const struct spec *s, struct err *e) must_check;
 
 /* Run the program: argv[0] with a slash as it is, without one looked up in the PATH of env, inside
- * the root. Returns only on failure: -1 and the exit status to end with. */
+ * the root. Without HOME in env it gets the one that the image's /etc/passwd has for its user, as
+ * engines expect of a runtime. Returns only on failure: -1 and the exit status to end with. */
 int process_exec(const struct strings *args, const struct strings *env, int *status, struct err *e);
 /* Would it fail because there is no such program? As far as that can be seen before the process is
  * confined: engines want to hear of it from `create`. The same errors; 0 also when in doubt. */

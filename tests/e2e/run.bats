@@ -21,7 +21,7 @@ load runtime
 	need_test_image
 	run_split "$SVRUN" run --rm "$IMAGE" no-such-program
 	expect_status 127
-	[ "$err" = "svrun: run $IMAGE: exec 'no-such-program': not found in PATH (/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)" ] || fail "$err"
+	[ "$err" = "svrun: run $IMAGE: exec 'no-such-program': executable file not found in PATH (/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)" ] || fail "$err"
 	run_split "$SVRUN" run --rm "$IMAGE" /usr/bin/no-interpreter
 	expect_status 127
 	expect_in "$err" "exec '/usr/bin/no-interpreter': No such file or directory" "its interpreter"
