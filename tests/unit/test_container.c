@@ -325,13 +325,13 @@ TEST(namespaces_are_joined_by_path)
 	patch(&r, "linux", text);
 	json_object_del(r.json, "hostname");
 	ends_with(&r, 0);
+	rig_fini(&first);
 	rig_init(&r, NULL);
 	patch(&r, "linux",
 		"{\"namespaces\": [{\"type\": \"mount\"},"
 		" {\"type\": \"network\", \"path\": \"/proc/self/ns/uts\"}]}");
 	json_object_del(r.json, "hostname");
 	create_fails(&r, "/proc/self/ns/uts is no network namespace");
-	rig_fini(&first);
 }
 
 TEST(a_user_namespace_has_its_own_root)
@@ -480,16 +480,17 @@ TEST(devices_of_an_image_must_be_devices)
 	snprintf(text, sizeof(text), "{\"root\": {\"path\": \"%s\"}, \"mounts\": []}", dir);
 	patch(&r, "", text);
 	assert_int_equal(sys_symlinkat("/tmp", fd, "dev/null"), 0);
-	create_fails(&r, "/dev/null in the root is something else");
+	create_fails(&r, "device null in the root is something else");
 	assert_int_equal(sys_unlinkat(fd, "dev/null", 0), 0);
 	assert_int_equal(mknodat(fd, "dev/null", S_IFCHR | 0666, 1), 0);
 	rig_init(&r, NULL);
 	patch(&r, "", text);
-	create_fails(&r, "/dev/null in the root is something else");
+	create_fails(&r, "device null in the root is something else");
 	/* Where nothing is in the way, the nodes are made in the image's own folder. */
 	assert_int_equal(sys_unlinkat(fd, "dev/null", 0), 0);
 	rig_init(&r, NULL);
 	patch(&r, "", text);
+	patch(&r, "", "{\"process\": null}");
 	assert_int_equal(rig_create(&r), 0);
 	rig_fini(&r);
 	assert_int_equal(faccessat(fd, "dev/urandom", F_OK, 0), 0);
