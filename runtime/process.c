@@ -444,9 +444,34 @@ static int try_files(const struct strings *args, const struct strings *env,
 		"exec '%.200s': executable file not found in PATH (%.500s)", name, path_of(env));
 }
 
+/* Programs rely on HOME, and engines on the runtime to set it. Looked up as the confined process
+ * that we are by now: the file is the image's. */
+static struct strings with_home(const struct strings *env, struct arena *mem)
+{
+	const char **v = arena_alloc(mem, (env->n + 2) * sizeof(*v));
+	char home[PASSWD_HOME_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < env->n; i++)
+		if (!str_eq(env->v[i], "HOME="))
+			v[n++] = env->v[i];
+	for (size_t i = 0; i < n; i++)
+		if (str_starts(v[i], "HOME="))
+			return (struct strings){v, n};
+	auto_fd int root = sys_open("/", O_PATH | O_DIRECTORY, 0);
+	passwd_home(root, geteuid(), home);
+	v[n++] = arena_printf(mem, "HOME=%s", home);
+	return (struct strings){v, n};
+}
+
 int process_exec(const struct strings *args, const struct strings *env, int *status, struct err *e)
 {
-	return try_files(args, env, run_file, status, e);
+	struct arena mem = {NULL};
+	struct strings all = with_home(env, &mem);
+	int rc = try_files(args, &all, run_file, status, e);
+
+	arena_fini(&mem);
+	return rc;
 }
 
 int process_find(const struct strings *args, const struct strings *env, int *status, struct err *e)
