@@ -1,223 +1,263 @@
-#include "tests/unit/test.h"
+#include "tests/unit/spec-make.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/str.h"
 #include "base/sys.h"
-#include "runtime/spec.h"
-
-/* A small config; tests replace parts of it. */
-static const char base[] =
-	"{\"ociVersion\": \"1.2.0\","
-	" \"process\": {\"user\": {\"uid\": 7, \"gid\": 8, \"additionalGids\": [8, 9]},"
-	"   \"args\": [\"sh\", \"-c\", \"true\"], \"env\": [\"A=1\"], \"cwd\": \"/work\"},"
-	" \"root\": {\"path\": \"rootfs\", \"readonly\": true},"
-	" \"hostname\": \"h\","
-	" \"mounts\": [{\"destination\": \"/proc\", \"type\": \"proc\", \"source\": \"proc\"}],"
-	" \"linux\": {\"namespaces\": [{\"type\": \"mount\"}, {\"type\": \"pid\"}, {\"type\": "
-	"\"uts\"}]}}";
-
-/* The base with the members of `patch` set at a JSON pointer of one or two names ("" is the top).
- */
-static json_t *patched(const char *where, const char *patch)
-{
-	struct err e = {0};
-	json_t *json = json_parse(base, strlen(base), &e), *at = json;
-	json_t *p = json_parse(patch, strlen(patch), &e);
-
-	if (!p)
-		fail_msg("%s: %s", patch, e.text);
-	if (*where)
-		at = json_object_get(json, where);
-	assert_int_equal(json_object_update(at, p), 0);
-	json_decref(p);
-	return json;
-}
-
-static void refuse(const char *where, const char *patch, enum err_kind kind, const char *text)
-{
-	struct err e = {0};
-	struct spec s;
-	json_t *json = patched(where, patch);
-
-	if (spec_read(&s, json, "c.json", &e) == 0)
-		fail_msg("accepted: %s", patch);
-	if (e.kind != kind || !str_eq(e.text, text))
-		fail_msg("%s:\nexpected %s\ngot      %s", patch, text, e.text);
-	json_decref(json);
-}
-
-static void accept(struct spec *s, const char *where, const char *patch)
-{
-	struct err e = {0};
-	json_t *json = patched(where, patch);
-
-	if (spec_read(s, json, "c.json", &e) < 0)
-		fail_msg("%s: %s", patch, e.text);
-	json_decref(json);
-}
 
 TEST(a_config_is_read_into_plain_data)
 {
 	struct spec s;
 
-	accept(&s, "", "{\"unknown\": {\"x\": 1}, \"annotations\": {\"a\": \"b\"}}");
+	accept(&s, "", "{'unknown': {'x': 1}, 'annotations': {'a': 'b', 'c': ''}}");
 	assert_int_equal(s.process.user.uid, 7);
-	assert_int_equal(s.process.user.gid, 8);
-	assert_int_equal(s.process.user.ngroups, 2);
-	assert_int_equal(s.process.user.groups[1], 9);
 	assert_int_equal(s.process.args.n, 3);
 	assert_string_equal(s.process.args.v[2], "true");
 	assert_null(s.process.args.v[3]);
 	assert_string_equal(s.process.cwd, "/work");
 	assert_string_equal(s.root, "rootfs");
 	assert_true(s.root_readonly);
+	assert_string_equal(s.hostname, "h");
 	assert_int_equal(s.nmounts, 1);
-	assert_true(s.namespaces[NS_PID]);
-	assert_false(s.namespaces[NS_NETWORK]);
-	assert_null(s.cgroup_path);
+	assert_true(spec_new_ns(&s, NS_PID));
+	assert_false(spec_has_ns(&s, NS_NETWORK));
+	assert_null(s.cgroups_path);
+	assert_int_equal(s.annotations.n, 2);
+	assert_string_equal(s.annotations.v[0].name, "a");
+	assert_string_equal(s.annotations.v[0].value, "b");
 	spec_fini(&s);
 }
 
-TEST(a_document_without_a_process_is_read)
+TEST(a_document_without_a_process_or_a_root_is_read)
 {
 	struct spec s;
 
-	accept(&s, "", "{\"process\": null}");
+	accept(&s, "", "{'process': null, 'root': null}");
 	assert_false(s.process.given);
+	assert_null(s.root);
 	spec_fini(&s);
 }
 
-TEST(ids_are_unsigned_numbers_of_32_bits_below_the_one_that_means_no_change)
+TEST(mounts_have_maps_of_their_own_and_deprecated_relative_places)
 {
-	refuse("process", "{\"user\": {\"uid\": -1, \"gid\": 0}}", ERR_CORRUPT,
-		"c.json: /process/user/uid: expected a non-negative integer");
-	refuse("process", "{\"user\": {\"uid\": 4294967296, \"gid\": 0}}", ERR_CORRUPT,
-		"c.json: /process/user/uid: 4294967296 is greater than 4294967295");
-	refuse("process", "{\"user\": {\"uid\": 0, \"gid\": 4294967295}}", ERR_CORRUPT,
-		"c.json: /process/user: uid and gid must be less than 4294967295");
-	refuse("process", "{\"user\": {\"uid\": \"0\", \"gid\": 0}}", ERR_CORRUPT,
-		"c.json: /process/user/uid: expected a non-negative integer");
-	refuse("process", "{\"user\": {\"uid\": 0.5, \"gid\": 0}}", ERR_CORRUPT,
-		"c.json: /process/user/uid: expected a non-negative integer");
-	refuse("process",
-		"{\"user\": {\"uid\": 0, \"gid\": 0, \"additionalGids\": [1, 4294967295]}}",
-		ERR_CORRUPT, "c.json: /process/user/additionalGids/1: expected a group id");
+	struct spec s;
+
+	accept(&s, "",
+		"{'mounts': [{'destination': 'data', 'type': 'bind', 'source': '/a',"
+		"'options': ['rbind', 'idmap'],"
+		"'uidMappings': [{'containerID': 0, 'hostID': 1000, 'size': 10}],"
+		"'gidMappings': [{'containerID': 0, 'hostID': 2000, 'size': 20}]},"
+		"{'destination': '/x', 'source': ''}]}");
+	assert_string_equal(s.mounts[0].destination, "/data");
+	assert_string_equal(s.mounts[0].type, "bind");
+	assert_string_equal(s.mounts[0].source, "/a");
+	assert_int_equal(s.mounts[0].options.n, 2);
+	assert_int_equal(s.mounts[0].uids.v[0].host, 1000);
+	assert_int_equal(s.mounts[0].gids.v[0].size, 20);
+	assert_null(s.mounts[1].type);
+	assert_null(s.mounts[1].source);
+	spec_fini(&s);
+}
+
+TEST(hooks_of_all_kinds_are_read)
+{
+	static const char *const names[HOOK_KINDS] = {"prestart", "createRuntime",
+		"createContainer", "startContainer", "poststart", "poststop"};
+	struct spec s;
+
+	for (size_t k = 0; k < HOOK_KINDS; k++) {
+		char patch[256];
+
+		snprintf(patch, sizeof(patch),
+			"{'hooks': {'%s': [{'path': '/bin/a', 'args': ['a', 'b'], 'env': ['E=1'],"
+			"'timeout': 5}, {'path': '/c'}], 'unknown': 7}}",
+			names[k]);
+		accept(&s, "", patch);
+		for (size_t m = 0; m < HOOK_KINDS; m++)
+			assert_int_equal(s.hooks[m].n, m == k ? 2 : 0);
+		assert_string_equal(s.hooks[k].v[0].path, "/bin/a");
+		assert_string_equal(s.hooks[k].v[0].args.v[1], "b");
+		assert_string_equal(s.hooks[k].v[0].env.v[0], "E=1");
+		assert_int_equal(s.hooks[k].v[0].timeout.v, 5);
+		assert_false(s.hooks[k].v[1].timeout.set);
+		spec_fini(&s);
+	}
 }
 
 TEST(errors_name_the_place)
 {
-	refuse("", "{\"ociVersion\": \"2.0.0\"}", ERR_UNSUPPORTED,
-		"c.json: ociVersion '2.0.0': expected 1.x");
-	refuse("", "{\"ociVersion\": null}", ERR_CORRUPT, "c.json: missing key 'ociVersion'");
-	refuse("", "{\"root\": []}", ERR_CORRUPT, "c.json: /root: expected an object");
-	refuse("", "{\"linux\": null}", ERR_CORRUPT, "c.json: missing key 'linux'");
-	refuse("process", "{\"args\": []}", ERR_CORRUPT, "c.json: /process: args: empty");
-	refuse("process", "{\"args\": [\"a\", 1]}", ERR_CORRUPT,
-		"c.json: /process/args/1: expected a string");
-	refuse("process", "{\"args\": \"a\"}", ERR_CORRUPT,
-		"c.json: /process/args: expected an array of strings");
-	refuse("process", "{\"cwd\": \"work\"}", ERR_CORRUPT,
-		"c.json: /process/cwd: expected an absolute path, got 'work'");
-	refuse("process", "{\"env\": [\"A=1\", \"B\"]}", ERR_CORRUPT,
-		"c.json: /process: env/1: expected NAME=VALUE");
-	refuse("process", "{\"capabilities\": {\"bounding\": [\"CAP_KILL\", \"CAP_FLY\"]}}",
-		ERR_CORRUPT,
-		"c.json: /process/capabilities/bounding/1: unknown capability 'CAP_FLY'");
-	refuse("process", "{\"rlimits\": [{\"type\": \"RLIMIT_CORE\", \"soft\": 2, \"hard\": 1}]}",
-		ERR_CORRUPT,
-		"c.json: /process/rlimits/0: soft limit is greater than the hard limit");
-	refuse("process",
-		"{\"rlimits\": [{\"type\": \"RLIMIT_CORE\", \"soft\": 1, \"hard\": 1},"
-		"{\"type\": \"RLIMIT_CORE\", \"soft\": 1, \"hard\": 1}]}",
-		ERR_CORRUPT, "c.json: /process/rlimits: RLIMIT_CORE is there twice");
-	refuse("linux", "{\"namespaces\": [{\"type\": \"pid\"}, {\"type\": \"pid\"}]}", ERR_CORRUPT,
-		"c.json: /linux/namespaces/1: pid namespace is there twice");
-	refuse("linux", "{\"cgroupsPath\": \"/a/../../b\"}", ERR_CORRUPT,
-		"c.json: /linux/cgroupsPath: '..' in a cgroup path");
-	refuse("linux", "{\"devices\": [{\"path\": \"/dev/x\", \"type\": \"c\"}]}", ERR_CORRUPT,
-		"c.json: /linux/devices/0: major and minor are needed");
-	refuse("linux", "{\"resources\": {\"devices\": [{\"allow\": true, \"access\": \"x\"}]}}",
-		ERR_CORRUPT, "c.json: /linux/resources/devices/0: access: expected r, w and m");
-	refuse("linux", "{\"resources\": {\"memory\": {\"limit\": 9, \"swap\": 8}}}", ERR_CORRUPT,
-		"c.json: /linux/resources/memory: swap is memory and swap together: at least the "
-		"limit");
-	refuse("linux", "{\"resources\": {\"memory\": {\"limit\": -9000000000000000000}}}",
-		ERR_CORRUPT, "c.json: /linux/resources/memory: expected bytes, or -1 for no limit");
-	refuse("", "{\"mounts\": [{\"type\": \"proc\"}]}", ERR_CORRUPT,
-		"c.json: /mounts/0: missing key 'destination'");
+	static const struct refusal cases[] = {
+		{"", "{'ociVersion': '2.0.0'}", ERR_UNSUPPORTED,
+			"ociVersion '2.0.0': expected 1.x"},
+		{"", "{'ociVersion': '1.x'}", ERR_UNSUPPORTED, "ociVersion '1.x': expected 1.x"},
+		{"", "{'ociVersion': null}", ERR_CORRUPT, "missing key 'ociVersion'"},
+		{"", "{'root': []}", ERR_CORRUPT, "/root: expected an object"},
+		{"", "{'root': {'path': ''}}", ERR_CORRUPT, "/root: path: empty"},
+		{"", "{'root': {'readonly': true}}", ERR_CORRUPT, "/root: missing key 'path'"},
+		{"", "{'mounts': {}}", ERR_CORRUPT, "/mounts: expected an array"},
+		{"", "{'mounts': [{'type': 'proc'}]}", ERR_CORRUPT,
+			"/mounts/0: missing key 'destination'"},
+		{"", "{'mounts': [{'destination': ''}]}", ERR_CORRUPT,
+			"/mounts/0: destination: empty"},
+		{"", "{'mounts': [{'destination': '/a', 'options': ['ro', 1]}]}", ERR_CORRUPT,
+			"/mounts/0/options/1: expected a string"},
+		{"",
+			"{'mounts': [{'destination': '/a', 'uidMappings': [{'containerID': 0, "
+			"'hostID': 0, 'size': 1}]}]}",
+			ERR_CORRUPT, "/mounts/0: uidMappings and gidMappings need each other"},
+		{"", "{'hooks': []}", ERR_CORRUPT, "/hooks: expected an object"},
+		{"", "{'hooks': {'poststop': {}}}", ERR_CORRUPT,
+			"/hooks/poststop: expected an array"},
+		{"", "{'hooks': {'prestart': [{}]}}", ERR_CORRUPT,
+			"/hooks/prestart/0: missing key 'path'"},
+		{"", "{'hooks': {'prestart': [{'path': 'x'}]}}", ERR_CORRUPT,
+			"/hooks/prestart/0/path: expected an absolute path, got 'x'"},
+		{"", "{'hooks': {'poststart': [{'path': '/x', 'timeout': 0}]}}", ERR_CORRUPT,
+			"/hooks/poststart/0: timeout: expected seconds, at least 1"},
+		{"", "{'hooks': {'poststart': [{'path': '/x', 'timeout': -1}]}}", ERR_CORRUPT,
+			"/hooks/poststart/0: timeout: expected seconds, at least 1"},
+		{"", "{'annotations': {'a': 1}}", ERR_CORRUPT, "/annotations/a: expected a string"},
+		{"", "{'annotations': {'': 'x'}}", ERR_CORRUPT, "/annotations/: an empty name"},
+		{"",
+			"{'hostname': "
+			"'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}",
+			ERR_CORRUPT, "hostname: longer than 64 bytes"},
+		{"",
+			"{'domainname': "
+			"'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}",
+			ERR_CORRUPT, "domainname: longer than 64 bytes"},
+		{"linux", "{'namespaces': [{'type': 'mount'}]}", ERR_CORRUPT,
+			"hostname and domainname need a uts namespace"},
+		{"", "{'linux': null, 'hostname': ''}", ERR_UNSUPPORTED,
+			"linux: namespaces: a mount namespace is needed"},
+		{"", "{'windows': {'layerFolders': ['x']}}", ERR_UNSUPPORTED,
+			"/windows: this runtime does not do it"},
+		{"", "{'solaris': {'milestone': 'x'}}", ERR_UNSUPPORTED,
+			"/solaris: this runtime does not do it"},
+		{"", "{'vm': {'kernel': {}}}", ERR_UNSUPPORTED, "/vm: this runtime does not do it"},
+		{"", "{'zos': {'namespaces': []}}", ERR_UNSUPPORTED,
+			"/zos: this runtime does not do it"},
+		{"", "{'freebsd': {'jail': {}}}", ERR_UNSUPPORTED,
+			"/freebsd: this runtime does not do it"},
+	};
+
+	REFUSE_ALL(cases);
 }
 
-TEST(what_is_not_supported_is_named_and_never_dropped)
-{
-	refuse("process", "{\"apparmorProfile\": \"x\"}", ERR_UNSUPPORTED,
-		"c.json: /process/apparmorProfile: not supported by this version");
-	refuse("", "{\"hooks\": {\"prestart\": [{\"path\": \"/x\"}]}}", ERR_UNSUPPORTED,
-		"c.json: /hooks/prestart: not supported by this version");
-	refuse("linux", "{\"intelRdt\": {\"closID\": \"x\"}}", ERR_UNSUPPORTED,
-		"c.json: /linux/intelRdt: not supported by this version");
-	refuse("linux", "{\"resources\": {\"memory\": {\"swappiness\": 3}}}", ERR_UNSUPPORTED,
-		"c.json: /linux/resources/memory/swappiness: not supported by this version");
-	refuse("linux", "{\"namespaces\": [{\"type\": \"mount\"}, {\"type\": \"user\"}]}",
-		ERR_UNSUPPORTED,
-		"c.json: /linux/namespaces/1: user namespaces are not supported by this version");
-	refuse("linux", "{\"namespaces\": [{\"type\": \"mount\", \"path\": \"/proc/1/ns/mnt\"}]}",
-		ERR_UNSUPPORTED, "c.json: /linux/namespaces/0/path: not supported by this version");
-	refuse("linux", "{\"namespaces\": [{\"type\": \"mount\"}, {\"type\": \"uts\"}]}",
-		ERR_UNSUPPORTED,
-		"c.json: /linux: namespaces: a new mount and a new pid namespace are needed");
-	refuse("linux", "{\"rootfsPropagation\": \"shared\"}", ERR_UNSUPPORTED,
-		"c.json: /linux/rootfsPropagation: 'shared' is not supported by this version");
-}
-
-TEST(empty_values_of_what_is_not_supported_are_fine)
+TEST(other_systems_sections_may_be_there_when_they_are_empty)
 {
 	struct spec s;
 
-	accept(&s, "process", "{\"apparmorProfile\": \"\", \"selinuxLabel\": null}");
-	spec_fini(&s);
-	accept(&s, "", "{\"hooks\": {\"prestart\": []}}");
+	accept(&s, "", "{'windows': null, 'vm': {}, 'hostname': '', 'domainname': null}");
+	assert_null(s.hostname);
+	assert_null(s.domainname);
 	spec_fini(&s);
 }
 
-static void load_text(struct spec *s, const char *text)
+static int load_text(struct spec *s, const char *text, struct err *e)
 {
 	char path[] = "/tmp/svrun-spec-XXXXXX";
-	struct err e = {0};
-	int fd = mkstemp(path);
+	int fd = mkstemp(path), rc;
 
 	assert_true(fd >= 0);
 	assert_int_equal(sys_write_all(fd, text, strlen(text)), 0);
-	if (spec_load(s, AT_FDCWD, path, &e) < 0)
-		fail_msg("%s", e.text);
+	rc = spec_load(s, AT_FDCWD, path, e);
 	close(fd);
 	unlink(path);
+	return rc;
 }
 
-TEST(no_limit_is_the_largest_unsigned_number)
+#define PROCESS_WITH(limits)                                                                       \
+	"{\"ociVersion\": \"1.0.2\", \"process\": {\"args\": [\"18446744073709551615\", "          \
+	"\"\\\"9999999999999999999\"], \"cwd\": \"/\", \"rlimits\": [{\"type\":"                   \
+	"\"RLIMIT_MEMLOCK\"," limits "}]}, \"linux\": {\"namespaces\": [{\"type\": \"mount\"}]}}"
+
+TEST(integers_beyond_63_bits_keep_their_value)
 {
+	struct err e = {0};
 	struct spec s;
 
-	load_text(&s,
-		"{\"ociVersion\": \"1.0.2\", \"process\": {\"user\": {\"uid\": 0, \"gid\": 0},"
-		"\"args\": [\"18446744073709551615\"], \"cwd\": \"/\", \"rlimits\": [{\"type\":"
-		"\"RLIMIT_MEMLOCK\", \"soft\": 18446744073709551615, "
-		"\"hard\":18446744073709551615}]},"
-		"\"root\": {\"path\": \"r\"}, \"linux\": {\"namespaces\": [{\"type\": \"mount\"},"
-		"{\"type\": \"pid\"}]}}");
-	assert_int_equal(s.process.rlimits[0].soft, RLIM_INFINITY);
-	assert_int_equal(s.process.rlimits[0].hard, RLIM_INFINITY);
+	if (load_text(&s,
+		    PROCESS_WITH("\"soft\": 9223372036854775808,\"hard\":18446744073709551615"),
+		    &e) < 0)
+		fail_msg("%s", e.text);
+	assert_int_equal(s.process.rlimits[0].soft, UINT64_C(1) << 63);
+	assert_true(s.process.rlimits[0].hard == RLIM_INFINITY);
 	assert_string_equal(s.process.args.v[0], "18446744073709551615");
+	assert_string_equal(s.process.args.v[1], "\"9999999999999999999");
 	spec_fini(&s);
+	/* What other documents say for "no limit". */
+	assert_int_equal(
+		load_text(&s, PROCESS_WITH("\"soft\": 1,\"hard\":9223372036854775807"), &e), 0);
+	assert_true(s.process.rlimits[0].hard == RLIM_INFINITY);
+	spec_fini(&s);
+	assert_int_equal(
+		load_text(&s, PROCESS_WITH("\"soft\": 1,\"hard\":18446744073709551616"), &e), -1);
+	assert_non_null(strstr(e.text, "too big integer"));
+}
+
+TEST(a_big_integer_is_no_string)
+{
+	struct err e = {0};
+	struct spec s;
+
+	assert_int_equal(
+		load_text(
+			&s, "{\"ociVersion\": \"1.0.2\", \"hostname\": 18446744073709551615}", &e),
+		-1);
+	assert_true(str_ends(e.text, "/hostname: expected a string"));
+}
+
+TEST(texts_that_are_no_json_are_refused_with_a_position)
+{
+	static const char *const texts[] = {"", "{", "18446744073709551615", "[1,]", "{\"a\": 1}x",
+		"{\"a\": 1, \"a\": 2}", "\"", "{\"a\": 18446744073709551615"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct buf text = BUF_INIT(100);
+		struct err e = {0};
+
+		buf_put(&text, texts[i], strlen(texts[i]));
+		assert_null(spec_parse("x.json", &text, &e));
+		assert_int_equal(e.kind, ERR_CORRUPT);
+		assert_true(str_starts(e.text, "x.json:1:"));
+		buf_fini(&text);
+	}
+}
+
+TEST(a_process_and_resources_are_read_alone)
+{
+	static const char process[] = "{\"args\": [\"a\"], \"cwd\": \"/\"}";
+	static const char bad[] = "{\"args\": [], \"cwd\": \"/\"}";
+	static const char resources[] = "{\"pids\": {\"limit\": 7}}";
+	struct spec_resources r;
+	struct spec_process p;
+	struct arena mem = {0};
+	struct err e = {0};
+	json_t *json = json_parse(process, strlen(process), &e);
+
+	assert_int_equal(spec_read_process(&p, json, "p.json", &mem, &e), 0);
+	assert_true(p.given);
+	assert_string_equal(p.args.v[0], "a");
+	json_decref(json);
+	json = json_parse(bad, strlen(bad), &e);
+	assert_int_equal(spec_read_process(&p, json, "p.json", &mem, &e), -1);
+	assert_string_equal(e.text, "p.json: args: empty");
+	json_decref(json);
+	json = json_parse(resources, strlen(resources), &e);
+	assert_int_equal(spec_read_resources(&r, json, "r.json", &mem, &e), 0);
+	assert_int_equal(r.pids.v, 7);
+	json_decref(json);
+	arena_fini(&mem);
 }
 
 RUN_TESTS(cmocka_unit_test(a_config_is_read_into_plain_data),
-	cmocka_unit_test(a_document_without_a_process_is_read),
-	cmocka_unit_test(ids_are_unsigned_numbers_of_32_bits_below_the_one_that_means_no_change),
-	cmocka_unit_test(errors_name_the_place),
-	cmocka_unit_test(what_is_not_supported_is_named_and_never_dropped),
-	cmocka_unit_test(empty_values_of_what_is_not_supported_are_fine),
-	cmocka_unit_test(no_limit_is_the_largest_unsigned_number))
+	cmocka_unit_test(a_document_without_a_process_or_a_root_is_read),
+	cmocka_unit_test(mounts_have_maps_of_their_own_and_deprecated_relative_places),
+	cmocka_unit_test(hooks_of_all_kinds_are_read), cmocka_unit_test(errors_name_the_place),
+	cmocka_unit_test(other_systems_sections_may_be_there_when_they_are_empty),
+	cmocka_unit_test(integers_beyond_63_bits_keep_their_value),
+	cmocka_unit_test(a_big_integer_is_no_string),
+	cmocka_unit_test(texts_that_are_no_json_are_refused_with_a_position),
+	cmocka_unit_test(a_process_and_resources_are_read_alone))
