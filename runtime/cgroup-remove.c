@@ -94,16 +94,17 @@ static int destroy_v1(const struct cgroup_place *p, struct err *e)
 	return rc;
 }
 
+/* In a scope systemd would first ask processes to end, and wait: they are killed by us, and it
+ * finds nothing to wait for. */
 int cgroup_destroy(const struct cgroup_place *p, struct err *e)
 {
 	char path[CGROUP_PATH_MAX + 128];
+	int rc = 0;
 
-	if (p->unit[0] && cgroup_systemd_stop(p, e) < 0)
-		return -1;
-	if (!p->path[0])
-		return 0;
-	if (!cgroup_is_v2())
-		return destroy_v1(p, e);
 	snprintf(path, sizeof(path), CGROUP_ROOT "%s", p->path);
-	return remove_all(path, e);
+	if (p->path[0])
+		rc = cgroup_is_v2() ? remove_all(path, e) : destroy_v1(p, e);
+	if (p->unit[0] && cgroup_systemd_stop(p, rc < 0 ? NULL : e) < 0)
+		return -1;
+	return rc;
 }

@@ -119,7 +119,7 @@ int cgroup_v2_make(struct cgroup *c, const struct spec_resources *r, struct err 
 	auto_fd int dir = sys_openat(root, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (dir < 0)
 		return err_sys(e, "cgroup %s", c->place.path);
-	if (there && !c->place.unit[0] && cgroup_take_over(c, dir, e) < 0)
+	if (there && cgroup_take_over(c, dir, e) < 0)
 		return -1;
 	c->dirs[0] = (struct cgroup_dir){"", steal_fd(&dir), -1};
 	c->ndirs = 1;

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_CGROUP_VALUES_H
 #define RUNTIME_CGROUP_VALUES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -18,5 +19,8 @@ int cgroup_swap(int64_t both, int64_t limit, int64_t *swap, struct err *e) must_
 /* The text for cpu.max. `old` is what it says now ("max 100000"); quota 0 and period 0 leave that;
  * quota < 0 is no limit. */
 void cgroup_cpu_max(char out[64], const char *old, int64_t quota, int64_t period);
+/* A list "0-3,5" as bits: bit n % 8 of byte n / 8. *n is how many bytes that takes. -1 when it is
+ * no list, or has greater numbers than fit. */
+int cgroup_bit_set(const char *list, uint8_t *bits, size_t size, size_t *n) must_check;
 
 #endif

@@ -83,6 +83,8 @@ int cgroup_take_over(const struct cgroup *c, int dir, struct err *e)
 {
 	auto_buf struct buf procs = BUF_INIT(PIDS_TEXT_MAX);
 
+	if (c->place.unit[0]) /* systemd has made it, and put the process there */
+		return 0;
 	if (*cgroup_text(dir, "cgroup.procs", &procs)) {
 		err_set(e, ERR_EXISTS, "cgroup %s has processes in it", c->place.path);
 		return err_hint(
@@ -92,12 +94,15 @@ int cgroup_take_over(const struct cgroup *c, int dir, struct err *e)
 	return cgroup_thaw(dir, e);
 }
 
-/* Another process, where systemd put only part of it: version 1's other hierarchies. */
+/* Another process. systemd has done it, but in version 1's other hierarchies, and for a slice,
+ * which has no processes as systemd sees it. */
 static int move(const struct cgroup *c, pid_t pid, struct err *e)
 {
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%d", (int)pid);
 
+	if (c->v2 && !str_ends(c->place.unit, ".slice"))
+		return 0;
 	for (size_t i = 0; i < c->ndirs; i++) {
 		auto_fd int fd = sys_openat(c->dirs[i].dir, "cgroup.procs", O_WRONLY, 0);
 
@@ -112,9 +117,8 @@ int cgroup_scope(struct cgroup *c, pid_t pid, const struct spec_resources *r, st
 {
 	if (!c->place.unit[0])
 		return 0;
-	if (cgroup_systemd_start(&c->place, pid, r, c->v2, e) < 0)
+	if (cgroup_systemd_start(c, pid, r, e) < 0)
 		return -1;
-	/* The folders that systemd made are there, and taken over. */
 	if ((c->v2 ? cgroup_v2_make(c, r, e) : cgroup_v1_make(c, e)) < 0)
 		return -1;
 	return guard_devices(c, r, e) < 0 ? -1 : move(c, pid, e);
@@ -127,7 +131,13 @@ int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct 
 
 int cgroup_update(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	if (c->place.unit[0] && cgroup_systemd_update(&c->place, r, c->v2, e) < 0)
+	const char *usage = c->v2 ? "memory.current" : "memory.usage_in_bytes";
+
+	if (r->memory_check && r->memory_limit.v > 0 &&
+		cgroup_number(cgroup_dir_of(c, "memory"), usage) > r->memory_limit.v)
+		return err_set(
+			e, ERR_USAGE, "/linux/resources/memory/limit: less than what is in use");
+	if (c->place.unit[0] && cgroup_systemd_update(c, r, e) < 0)
 		return -1;
 	return cgroup_limit(c, r, e);
 }
