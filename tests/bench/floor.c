@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "base/workers.h"
+#include "images/workers.h"
 #include "images/frame.h"
 #include "images/image.h"
 #include "images/tree-chunks.h"
