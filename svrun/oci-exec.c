@@ -1,4 +1,5 @@
 /* svrun-oci exec */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,29 +234,36 @@ static int read_process(struct plan *x, struct err *e)
 	return lsm_check(&x->process, e);
 }
 
-static int check_status(const struct plan *x, struct err *e)
+static int refuse(const char *status, struct err *e)
 {
-	enum state_status status;
+	return err_set(e, ERR_USAGE, "cannot exec in a %s container", status);
+}
 
-	if (state_status(&x->s, &status, e) < 0)
+/* Created, running, or paused: by the process and the cgroup that are needed anyway, not by
+ * state_status(), which opens both again. */
+static int open_container(struct plan *x, struct err *e)
+{
+	int frozen = 0;
+
+	x->pidfd = state_pidfd(&x->s);
+	if (x->pidfd < 0 && errno != ESRCH)
+		return err_sys(e, "%s: its first process", x->s.id);
+	if (x->pidfd < 0)
+		return refuse("stopped", e);
+	if (cgroup_open(&x->cgroup, &x->s.cgroup, e) < 0)
 		return -1;
-	if (status == STATE_STOPPED || status == STATE_CREATING)
-		return err_set(e, ERR_USAGE, "cannot exec in a stopped container");
-	if (status == STATE_PAUSED && !x->r->ignore_paused) {
-		err_set(e, ERR_USAGE, "cannot exec in a paused container");
-		return err_hint(e, "resume it, or use --ignore-paused to wait until that is done");
-	}
-	return 0;
+	if (x->cgroup.ndirs && !x->r->ignore_paused)
+		frozen = cgroup_frozen(&x->cgroup, e);
+	if (frozen <= 0)
+		return frozen;
+	refuse("paused", e);
+	return err_hint(e, "resume it, or use --ignore-paused to wait until that is done");
 }
 
 static int prepare(struct plan *x, struct err *e)
 {
-	if (check_status(x, e) < 0)
-		return -1;
-	x->pidfd = state_pidfd(&x->s);
-	if (x->pidfd < 0)
-		return err_set(e, ERR_USAGE, "cannot exec in a stopped container");
-	if (state_config(&x->s, &x->spec, e) < 0 || read_process(x, e) < 0)
+	if (open_container(x, e) < 0 || state_config(&x->s, &x->spec, e) < 0 ||
+		read_process(x, e) < 0)
 		return -1;
 	if (x->spec.has_seccomp) {
 		auto_fd int filters = oci_filters(&x->s);
@@ -263,8 +271,6 @@ static int prepare(struct plan *x, struct err *e)
 		if (seccomp_cached(&x->filter, filters, &x->spec.seccomp, e) < 0)
 			return -1;
 	}
-	if (cgroup_open(&x->cgroup, &x->s.cgroup, e) < 0)
-		return -1;
 	if (x->r->console_socket) {
 		x->console = console_connect(x->r->console_socket, e);
 		if (x->console < 0)
@@ -282,8 +288,7 @@ static int publish(const struct plan *x, const struct exec *run, struct err *e)
 	return x->r->pid_file ? oci_pid_file(x->r->pid_file, run->pid, e) : 0;
 }
 
-static int start(
-	const struct plan *x, const int stdio[3], struct exec *run, int *status, struct err *e)
+static int start(struct plan *x, const int stdio[3], struct exec *run, int *status, struct err *e)
 {
 	struct exec_options o = {.spec = &x->spec,
 		.process = &x->process,
@@ -300,6 +305,7 @@ static int start(
 
 	if (exec_start(run, &o, status, e) < 0)
 		return -1;
+	cgroup_fini(&x->cgroup); /* while the process runs, not after it */
 	if (publish(x, run, e) == 0)
 		return 0;
 	exec_kill(run);
@@ -307,7 +313,7 @@ static int start(
 	return -1;
 }
 
-static int run_detached(const struct plan *x, int *status, struct err *e)
+static int run_detached(struct plan *x, int *status, struct err *e)
 {
 	const int stdio[3] = {0, 1, 2};
 	struct exec run;
@@ -319,7 +325,7 @@ static int run_detached(const struct plan *x, int *status, struct err *e)
 	return 0;
 }
 
-static int run_foreground(const struct plan *x, int *status, struct err *e)
+static int run_foreground(struct plan *x, int *status, struct err *e)
 {
 	const struct supervise_options o = {
 		.interactive = true, .as_is = true, .terminal = x->process.terminal};
