@@ -139,8 +139,9 @@ static int follow(
 	target[n] = '\0';
 	if (++m->links > LINKS_MAX)
 		return err_set(e, ERR_CORRUPT, "%s: too many links", m->path);
-	len = snprintf(next, sizeof(next), "%.*s/%s%s", target[0] == '/' ? 0 : (int)done, m->path,
-		target, rest);
+	len = target[0] == '/'
+		      ? snprintf(next, sizeof(next), "%s%s", target, rest)
+		      : snprintf(next, sizeof(next), "%.*s/%s%s", (int)done, m->path, target, rest);
 	if (len < 0 || (size_t)len >= sizeof(next))
 		return err_set(e, ERR_CORRUPT, "%s: path too long", m->path);
 	return str_copy(m->path, sizeof(m->path), next);
