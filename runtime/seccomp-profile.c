@@ -13,8 +13,8 @@
  *
  * A call is allowed when what it does is bound by the namespaces, the capabilities and the cgroup
  * of the container anyway. Not in the list, and so refused: everything that makes or joins
- * namespaces or mounts, loads code into the kernel (modules, kexec, bpf), reaches other processes'
- * memory or descriptors, sees host-wide state (perf, kcmp, lookup_dcookie, syslog), keeps kernel
+ * namespaces or mounts, loads code into the kernel (modules, kexec, bpf), traces other processes or
+ * takes their descriptors, sees host-wide state (perf, kcmp, lookup_dcookie, syslog), keeps kernel
  * objects that are not namespaced (keyrings, io_uring, userfaultfd), sets the clock, or is
  * obsolete.
  *
@@ -36,6 +36,8 @@ struct row {
 #define INT_ARG(i, v) .arg = (i) + 1, .mask = 0xffffffff, .value = (v)
 #define NO_BITS(i, bits) .arg = (i) + 1, .mask = (bits), .value = 0
 
+/* A time namespace is not among them: its bit is part of clone's signal, so that only unshare and
+ * clone3, which are not for those without CAP_SYS_ADMIN, can make one. */
 #define NS_FLAGS                                                                                   \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 		CLONE_NEWPID | CLONE_NEWNET)

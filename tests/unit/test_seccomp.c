@@ -2,202 +2,297 @@
 
 #include <errno.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/seccomp.h>
-#include <sched.h>
-#include <signal.h>
 #include <seccomp.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/personality.h>
-#include <sys/socket.h>
 
 #include "base/json.h"
 #include "base/str.h"
-#include "runtime/caps.h"
-#include "runtime/seccomp-profile.h"
 #include "runtime/seccomp.h"
 #include "tests/unit/bpf-run.h"
 
 enum { ALLOW = SECCOMP_RET_ALLOW, ERR = SECCOMP_RET_ERRNO };
 
-/* The default profile for a bounding set, compiled. */
-static struct seccomp_prog profile(uint64_t caps)
+/* A document, which has ' for ". */
+static json_t *parse(const char *text)
 {
+	char *copy = mem_strdup(text);
+	struct err e = {0};
+	json_t *json;
+
+	for (char *c = copy; *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	json = json_parse(copy, strlen(copy), &e);
+	if (!json)
+		fail_msg("%s: %s", text, e.text);
+	free(copy);
+	return json;
+}
+
+static struct seccomp_prog compile(const char *text)
+{
+	const struct at at = {NULL, "c", 0, parse(text)};
 	struct arena mem = {0};
 	struct spec_seccomp s;
 	struct seccomp_prog p;
 	struct err e = {0};
-	json_t *json = seccomp_profile(caps);
-	struct at at = {NULL, "config.json", 0, json};
 
-	assert_non_null(json);
 	if (seccomp_read(&at, &s, &mem, &e) < 0 || seccomp_compile(&p, &s, &e) < 0)
-		fail_msg("%s", e.text);
+		fail_msg("%s: %s", text, e.text);
+	json_decref(at.v);
 	arena_fini(&mem);
-	json_decref(json);
 	return p;
 }
 
-static uint32_t ask(const struct seccomp_prog *p, const char *name, uint64_t a0, uint64_t a1)
+static uint32_t ask(
+	const struct seccomp_prog *p, uint32_t arch, const char *name, uint64_t a0, uint64_t a1)
 {
-	int nr = seccomp_syscall_resolve_name(name);
-	struct seccomp_data d = {.nr = nr, .arch = seccomp_arch_native(), .args = {a0, a1}};
+	int nr = seccomp_syscall_resolve_name_arch(arch, name);
+	struct seccomp_data d = {.nr = nr, .arch = arch, .args = {a0, a1}};
 
 	if (nr < 0)
 		fail_msg("no system call '%s'", name);
 	return bpf_run(p->code, p->n, &d);
 }
 
-struct question {
-	const char *name;
-	uint64_t a0, a1;
-	uint32_t want;
-};
-
-static const struct question defaults[] = {
-	{"read", 0, 0, ALLOW}, {"execve", 0, 0, ALLOW}, {"ioctl", 0, TCGETS, ALLOW},
-	{"ioctl", 0, TIOCSTI, ERR | EPERM},
-	{"ioctl", 0, UINT64_C(0xffffffff00000000) | TIOCSTI, ERR | EPERM},
-	{"ioctl", 0, TIOCLINUX, ERR | EPERM}, {"socket", AF_INET, 0, ALLOW},
-	{"socket", AF_UNIX, 0, ALLOW}, {"socket", AF_VSOCK, 0, ERR | EPERM},
-	{"socket", UINT64_C(0x100000000) | AF_VSOCK, 0, ERR | EPERM},
-	{"socket", AF_ALG, 0, ERR | EAFNOSUPPORT}, {"personality", PER_LINUX, 0, ALLOW},
-	{"personality", PER_LINUX32, 0, ALLOW}, {"personality", 0xffffffff, 0, ALLOW},
-	{"personality", ADDR_NO_RANDOMIZE, 0, ERR | EPERM},
-	{"personality", MMAP_PAGE_ZERO, 0, ERR | EPERM},
-	{"personality", READ_IMPLIES_EXEC, 0, ERR | EPERM},
-	{"clone", CLONE_VM | CLONE_THREAD, 0, ALLOW}, {"clone", SIGCHLD, 0, ALLOW},
-	{"clone", CLONE_NEWUSER | SIGCHLD, 0, ERR | EPERM},
-	{"clone", CLONE_NEWNS | SIGCHLD, 0, ERR | EPERM},
-	{"clone", CLONE_NEWCGROUP, 0, ERR | EPERM}, {"clone3", 0, 0, ERR | ENOSYS},
-	{"io_uring_setup", 0, 0, ERR | ENOSYS},
-	{"chroot", 0, 0, ALLOW}, /* CAP_SYS_CHROOT is among the defaults */
-};
-
-/* What Docker's list refuses without further capabilities, and ptrace. */
-static const char *const dangerous[] = {"acct", "add_key", "bpf", "clock_settime", "create_module",
-	"delete_module", "fanotify_init", "finit_module", "fsconfig", "fsmount", "fsopen", "fspick",
-	"get_kernel_syms", "get_mempolicy", "init_module", "ioperm", "iopl", "kcmp",
-	"kexec_file_load", "kexec_load", "keyctl", "lookup_dcookie", "mbind", "mount",
-	"mount_setattr", "move_mount", "move_pages", "migrate_pages", "nfsservctl",
-	"open_by_handle_at", "open_tree", "perf_event_open", "pidfd_getfd", "pivot_root",
-	"process_madvise", "ptrace", "query_module", "quotactl", "quotactl_fd", "reboot",
-	"request_key", "set_mempolicy", "setdomainname", "sethostname", "setns", "settimeofday",
-	"swapoff", "swapon", "_sysctl", "sysfs", "syslog", "umount2", "unshare", "uselib",
-	"userfaultfd", "ustat", "vhangup"};
-
-TEST(the_default_profile_decides_by_arguments)
+static uint32_t native(const struct seccomp_prog *p, const char *name, uint64_t a0, uint64_t a1)
 {
-	struct seccomp_prog p = profile(caps_default());
+	return ask(p, seccomp_arch_native(), name, a0, a1);
+}
 
-	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-		const struct question *q = &defaults[i];
+#define RULE(names, action, rest) "{'names': [" names "], 'action': 'SCMP_ACT_" action "'" rest "}"
+#define ONE(default_action, rules)                                                                 \
+	"{'defaultAction': 'SCMP_ACT_" default_action "', 'syscalls': [" rules "]}"
 
-		if (ask(&p, q->name, q->a0, q->a1) != q->want)
-			fail_msg("%s(%#llx, %#llx): %#x", q->name, (unsigned long long)q->a0,
-				(unsigned long long)q->a1, ask(&p, q->name, q->a0, q->a1));
+TEST(every_action_has_its_return_value)
+{
+	static const struct {
+		const char *name;
+		uint32_t want;
+	} cases[] = {
+		{"KILL", SECCOMP_RET_KILL_THREAD},
+		{"KILL_THREAD", SECCOMP_RET_KILL_THREAD},
+		{"KILL_PROCESS", SECCOMP_RET_KILL_PROCESS},
+		{"TRAP", SECCOMP_RET_TRAP},
+		{"ERRNO", SECCOMP_RET_ERRNO | EPERM},
+		{"TRACE", SECCOMP_RET_TRACE | EPERM},
+		{"LOG", SECCOMP_RET_LOG},
+		{"ALLOW", SECCOMP_RET_ALLOW},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct seccomp_prog p;
+		char text[256];
+
+		snprintf(text, sizeof(text),
+			"{'defaultAction': 'SCMP_ACT_TRAP', 'syscalls': [{'names': ['read', "
+			"'exit_group'], 'action': 'SCMP_ACT_%s'}]}",
+			cases[i].name);
+		p = compile(text);
+		assert_int_equal(native(&p, "read", 0, 0), cases[i].want);
+		assert_int_equal(native(&p, "write", 0, 0), SECCOMP_RET_TRAP);
+		assert_false(p.notifies);
+		seccomp_prog_fini(&p);
 	}
+}
+
+TEST(an_errno_goes_with_its_action)
+{
+	struct seccomp_prog p = compile(
+		"{'defaultAction': 'SCMP_ACT_ERRNO', 'defaultErrnoRet': 38, 'syscalls': [" RULE(
+			"'read'", "ERRNO", ", 'errnoRet': 13") "," RULE("'write', 'exit_group'",
+			"TRACE", ", 'errnoRet': 7") "]}");
+
+	assert_int_equal(native(&p, "read", 0, 0), ERR | EACCES);
+	assert_int_equal(native(&p, "write", 0, 0), SECCOMP_RET_TRACE | 7);
+	assert_int_equal(native(&p, "close", 0, 0), ERR | ENOSYS);
 	seccomp_prog_fini(&p);
 }
 
-TEST(the_default_profile_refuses_every_dangerous_call)
+TEST(notifications_are_marked_and_need_somebody_who_listens)
 {
-	struct seccomp_prog p = profile(caps_default());
+	struct seccomp_prog p = compile(
+		"{'defaultAction': 'SCMP_ACT_ALLOW', 'listenerPath': '/run/agent', "
+		"'listenerMetadata': 'x', 'flags': ['SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV', "
+		"'SECCOMP_FILTER_FLAG_LOG'], 'syscalls': [" RULE("'mkdir'", "NOTIFY", "") "]}");
 
-	for (size_t i = 0; i < sizeof(dangerous) / sizeof(dangerous[0]); i++)
-		if (ask(&p, dangerous[i], 0, 0) != (ERR | EPERM))
-			fail_msg("%s is not refused", dangerous[i]);
+	assert_true(p.notifies);
+	assert_int_equal(p.flags, SECCOMP_FILTER_FLAG_LOG | 1u << 5);
+	assert_int_equal(native(&p, "mkdir", 0, 0), SECCOMP_RET_USER_NOTIF);
 	seccomp_prog_fini(&p);
 }
 
-TEST(a_granted_capability_allows_its_calls_and_no_others)
+TEST(the_first_rule_that_fits_decides)
 {
-	struct seccomp_prog p = profile(
-		caps_default() | UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_SYS_TIME);
+	struct seccomp_prog p =
+		compile(ONE("ERRNO", RULE("'ioctl'", "TRAP",
+					     ", 'args': [{'index': 1, 'value': 5, 'op': "
+					     "'SCMP_CMP_EQ'}]") "," RULE("'ioctl', 'exit_group'",
+					     "ALLOW", ", 'args': null")));
 
-	assert_int_equal(ask(&p, "ptrace", 0, 0), ALLOW);
-	assert_int_equal(ask(&p, "settimeofday", 0, 0), ALLOW);
-	assert_int_equal(ask(&p, "mount", 0, 0), ERR | EPERM);
-	seccomp_prog_fini(&p);
-	p = profile(UINT64_C(1) << CAP_SYS_ADMIN);
-	assert_int_equal(ask(&p, "mount", 0, 0), ALLOW);
-	assert_int_equal(ask(&p, "clone", CLONE_NEWNS, 0), ALLOW);
-	assert_int_equal(ask(&p, "clone3", 0, 0), ALLOW);
-	assert_int_equal(ask(&p, "chroot", 0, 0), ERR | EPERM);
-	assert_int_equal(ask(&p, "ioctl", 0, TIOCSTI), ERR | EPERM);
+	assert_int_equal(native(&p, "ioctl", 0, 5), SECCOMP_RET_TRAP);
+	assert_int_equal(native(&p, "ioctl", 0, 6), ALLOW);
 	seccomp_prog_fini(&p);
 }
 
-TEST(calls_newer_than_the_list_do_not_exist)
-{
-	struct seccomp_prog p = profile(caps_default());
-	struct seccomp_data d = {.nr = 600, .arch = seccomp_arch_native()};
+#define EQ(i, v) "{'index': " i ", 'value': " v ", 'op': 'SCMP_CMP_EQ'}"
 
-	assert_int_equal(bpf_run(p.code, p.n, &d), ERR | ENOSYS);
-	d.nr = 452; /* fchmodat2: newer than libseccomp's table, in the profile */
-	assert_int_equal(bpf_run(p.code, p.n, &d), ALLOW);
-	d.nr = 457; /* statmount: known, not in the profile */
+TEST(conditions_hold_together_unless_two_are_on_one_argument)
+{
+	struct seccomp_prog p = compile(ONE("ERRNO",
+		RULE("'dup2'", "ALLOW", ", 'args': [" EQ("0", "1") "," EQ("1", "2") "]") "," RULE(
+			"'dup3', 'exit_group'", "ALLOW",
+			", 'args': [" EQ("0", "1") "," EQ("0", "3") "," EQ("1", "2") "]")));
+
+	assert_int_equal(native(&p, "dup2", 1, 2), ALLOW);
+	assert_int_equal(native(&p, "dup2", 1, 3), ERR | EPERM);
+	assert_int_equal(native(&p, "dup3", 1, 9), ALLOW);
+	assert_int_equal(native(&p, "dup3", 3, 9), ALLOW);
+	assert_int_equal(native(&p, "dup3", 9, 2), ALLOW);
+	assert_int_equal(native(&p, "dup3", 2, 9), ERR | EPERM);
+	seccomp_prog_fini(&p);
+}
+
+TEST(a_list_of_what_is_forbidden_cannot_be_passed_by)
+{
+	struct seccomp_prog p = compile(ONE("ALLOW", RULE("'mkdir'", "ERRNO", "")));
+	int nr = seccomp_syscall_resolve_name("mkdir");
+	struct seccomp_data d = {.nr = nr, .arch = seccomp_arch_native()};
+
+	if (seccomp_arch_native() != SCMP_ARCH_X86_64)
+		skip();
 	assert_int_equal(bpf_run(p.code, p.n, &d), ERR | EPERM);
-	d.arch = AUDIT_ARCH_PPC64;
+	d.nr = nr + 1;
+	assert_int_equal(bpf_run(p.code, p.n, &d), ALLOW);
+	d.nr = 600; /* newer than the list */
+	assert_int_equal(bpf_run(p.code, p.n, &d), ALLOW);
+	d.nr = nr | 0x40000000; /* by x32's number for the same call */
 	assert_int_equal(bpf_run(p.code, p.n, &d), ERR | ENOSYS);
+	assert_int_equal(ask(&p, SCMP_ARCH_X86, "mkdir", 0, 0), ERR | ENOSYS);
 	seccomp_prog_fini(&p);
 }
 
-TEST(the_default_profile_is_a_small_program)
+TEST(an_architecture_of_the_list_has_the_same_rules)
 {
-	struct seccomp_prog p = profile(caps_default());
+	struct seccomp_prog p =
+		compile("{'defaultAction': 'SCMP_ACT_ALLOW', 'architectures': ['SCMP_ARCH_X32', "
+			"'SCMP_ARCH_X86', 'SCMP_ARCH_ARM'], 'syscalls': [" RULE(
+				"'mkdir'", "ERRNO", "") "]}");
 
-	assert_true(p.n < 1000);
+	if (seccomp_arch_native() != SCMP_ARCH_X86_64)
+		skip();
+	assert_int_equal(native(&p, "mkdir", 0, 0), ERR | EPERM);
+	assert_int_equal(ask(&p, SCMP_ARCH_X86, "mkdir", 0, 0), ERR | EPERM);
+	assert_int_equal(ask(&p, SCMP_ARCH_X86, "rmdir", 0, 0), ALLOW);
 	seccomp_prog_fini(&p);
 }
 
-static void refuse(const char *text, enum err_kind kind, const char *message)
+TEST(every_word_of_the_tables_is_accepted)
 {
-	struct err e = {0};
-	struct arena mem = {0};
-	struct spec_seccomp s;
-	json_t *json = json_parse(text, strlen(text), &e);
-	struct at top = {NULL, "c", 0, NULL}, at = {&top, "seccomp", 0, json};
+	static const struct {
+		enum seccomp_table table;
+		const char *format;
+	} places[] = {
+		{SECCOMP_ACTIONS,
+			"{'defaultAction': 'SCMP_ACT_LOG', 'listenerPath': '/x', 'syscalls': "
+			"[{'names': ['mkdir'], 'action': '%s'}]}"},
+		{SECCOMP_ARCHS, "{'defaultAction': 'SCMP_ACT_LOG', 'architectures': ['%s']}"},
+		{SECCOMP_OPS,
+			"{'defaultAction': 'SCMP_ACT_LOG', 'syscalls': [{'names': ['read'], "
+			"'action': "
+			"'SCMP_ACT_ALLOW', 'args': [{'index': 0, 'value': 1, 'op': '%s'}]}]}"},
+		{SECCOMP_FLAGS,
+			"{'defaultAction': 'SCMP_ACT_LOG', 'listenerPath': '/x', 'flags': ['%s'], "
+			"'syscalls': [{'names': ['mkdir'], 'action': 'SCMP_ACT_NOTIFY'}]}"},
+	};
 
-	assert_non_null(json);
-	if (seccomp_read(&at, &s, &mem, &e) == 0)
-		fail_msg("accepted: %s", text);
-	assert_int_equal(e.kind, kind);
-	assert_string_equal(e.text, message);
-	arena_fini(&mem);
-	json_decref(json);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		for (const struct fields_word *w = seccomp_words(places[i].table); w->name; w++) {
+			struct seccomp_prog p;
+			char text[512];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+			snprintf(text, sizeof(text), places[i].format, w->name);
+#pragma GCC diagnostic pop
+			p = compile(text);
+			assert_true(p.n > 0);
+			seccomp_prog_fini(&p);
+		}
+	assert_true(seccomp_flag_works(SECCOMP_FILTER_FLAG_LOG));
+	assert_false(seccomp_flag_works(1u << 30));
 }
 
 TEST(errors_name_the_place)
 {
-#define D "\"defaultAction\": \"SCMP_ACT_ERRNO\""
-	refuse("{}", ERR_CORRUPT, "c: /seccomp: missing key 'defaultAction'");
-	refuse("{\"defaultAction\": \"SCMP_ACT_NOTIFY\"}", ERR_UNSUPPORTED,
-		"c: /seccomp/defaultAction: unknown value 'SCMP_ACT_NOTIFY'");
-	refuse("{" D ", \"defaultErrnoRet\": 70000}", ERR_CORRUPT,
-		"c: /seccomp: errnoRet 70000 does not fit the action");
-	refuse("{" D ", \"architectures\": [\"SCMP_ARCH_VAX\"]}", ERR_UNSUPPORTED,
-		"c: /seccomp/architectures/0: unknown value 'SCMP_ARCH_VAX'");
-	refuse("{" D ", \"listenerPath\": \"/x\"}", ERR_UNSUPPORTED,
-		"c: /seccomp/listenerPath: not supported by this version");
-	refuse("{" D ", \"syscalls\": [{\"names\": [], \"action\": \"SCMP_ACT_ALLOW\"}]}",
-		ERR_CORRUPT, "c: /seccomp/syscalls/0: names: empty");
-	refuse("{" D ", \"syscalls\": [{\"names\": [\"read\"], \"action\": \"SCMP_ACT_ALLOW\", "
-	       "\"errnoRet\": 1}]}",
-		ERR_CORRUPT, "c: /seccomp/syscalls/0: errnoRet 1 does not fit the action");
-	refuse("{" D ", \"syscalls\": [{\"names\": [\"read\"], \"action\": \"SCMP_ACT_ALLOW\", "
-	       "\"args\": [{\"index\": 6, \"value\": 0, \"op\": \"SCMP_CMP_EQ\"}]}]}",
-		ERR_CORRUPT,
-		"c: /seccomp/syscalls/0/args/0: index 6: a system call has 6 arguments");
-	refuse("{" D ", \"syscalls\": [{\"names\": [\"read\", 7], \"action\": "
-	       "\"SCMP_ACT_ALLOW\"}]}",
-		ERR_CORRUPT, "c: /seccomp/syscalls/0/names/1: expected a string");
+#define D "'defaultAction': 'SCMP_ACT_ERRNO'"
+	static const struct {
+		const char *text;
+		enum err_kind kind;
+		const char *message;
+	} cases[] = {
+		{"{}", ERR_CORRUPT, "c: /seccomp: missing key 'defaultAction'"},
+		{"{'defaultAction': 'SCMP_ACT_X'}", ERR_UNSUPPORTED,
+			"c: /seccomp/defaultAction: unknown value 'SCMP_ACT_X'"},
+		{"{'defaultAction': 'SCMP_ACT_NOTIFY', 'listenerPath': '/x'}", ERR_UNSUPPORTED,
+			"c: /seccomp: defaultAction: SCMP_ACT_NOTIFY is for single calls"},
+		{"{" D ", 'defaultErrnoRet': 70000}", ERR_CORRUPT,
+			"c: /seccomp: errnoRet 70000 does not fit the action"},
+		{"{'defaultAction': 'SCMP_ACT_KILL', 'defaultErrnoRet': 1}", ERR_CORRUPT,
+			"c: /seccomp: errnoRet 1 does not fit the action"},
+		{"{" D ", 'architectures': ['SCMP_ARCH_VAX']}", ERR_UNSUPPORTED,
+			"c: /seccomp/architectures/0: unknown value 'SCMP_ARCH_VAX'"},
+		{"{" D ", 'flags': ['X']}", ERR_UNSUPPORTED,
+			"c: /seccomp/flags/0: unknown value 'X'"},
+		{"{" D ", 'flags': ['SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV']}", ERR_CORRUPT,
+			"c: /seccomp: flags: SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV needs "
+			"SCMP_ACT_NOTIFY"},
+		{"{" D ", 'listenerMetadata': 'x'}", ERR_CORRUPT,
+			"c: /seccomp: listenerMetadata needs a listenerPath"},
+		{"{" D ", 'syscalls': [" RULE("'mkdir'", "NOTIFY", "") "]}", ERR_CORRUPT,
+			"c: /seccomp: SCMP_ACT_NOTIFY needs a listenerPath"},
+		{"{" D ", 'listenerPath': '/x', 'syscalls': [" RULE("'read'", "ALLOW", "") "," RULE(
+			 "'mkdir', 'sendmsg'", "NOTIFY", "") "]}",
+			ERR_UNSUPPORTED,
+			"c: /seccomp: syscalls/1: SCMP_ACT_NOTIFY cannot be used for sendmsg"},
+		{"{" D ", 'syscalls': [" RULE("", "ALLOW", "") "]}", ERR_CORRUPT,
+			"c: /seccomp/syscalls/0: names: empty"},
+		{"{" D ", 'syscalls': [" RULE("'read'", "ALLOW", ", 'errnoRet': 1") "]}",
+			ERR_CORRUPT, "c: /seccomp/syscalls/0: errnoRet 1 does not fit the action"},
+		{"{" D
+		 ", 'syscalls': [" RULE("'read'", "ALLOW", ", 'args': [" EQ("6", "0") "]") "]}",
+			ERR_CORRUPT,
+			"c: /seccomp/syscalls/0/args/0: index 6: a system call has 6 arguments"},
+		{"{" D
+		 ", 'syscalls': [" RULE("'read'", "ALLOW", ", 'args': [" EQ("0", "-1") "]") "]}",
+			ERR_CORRUPT,
+			"c: /seccomp/syscalls/0/args/0/value: expected a non-negative integer"},
+		{"{" D ", 'syscalls': [" RULE("'read', 7", "ALLOW", "") "]}", ERR_CORRUPT,
+			"c: /seccomp/syscalls/0/names/1: expected a string"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct at top = {NULL, "c", 0, NULL};
+		const struct at at = {&top, "seccomp", 0, parse(cases[i].text)};
+		struct arena mem = {0};
+		struct spec_seccomp s;
+		struct err e = {0};
+
+		if (seccomp_read(&at, &s, &mem, &e) == 0)
+			fail_msg("accepted: %s", cases[i].text);
+		assert_string_equal(e.text, cases[i].message);
+		assert_int_equal(e.kind, cases[i].kind);
+		json_decref(at.v);
+		arena_fini(&mem);
+	}
 }
 
-RUN_TESTS(cmocka_unit_test(the_default_profile_decides_by_arguments),
-	cmocka_unit_test(the_default_profile_refuses_every_dangerous_call),
-	cmocka_unit_test(a_granted_capability_allows_its_calls_and_no_others),
-	cmocka_unit_test(calls_newer_than_the_list_do_not_exist),
-	cmocka_unit_test(the_default_profile_is_a_small_program),
+RUN_TESTS(cmocka_unit_test(every_action_has_its_return_value),
+	cmocka_unit_test(an_errno_goes_with_its_action),
+	cmocka_unit_test(notifications_are_marked_and_need_somebody_who_listens),
+	cmocka_unit_test(the_first_rule_that_fits_decides),
+	cmocka_unit_test(conditions_hold_together_unless_two_are_on_one_argument),
+	cmocka_unit_test(a_list_of_what_is_forbidden_cannot_be_passed_by),
+	cmocka_unit_test(an_architecture_of_the_list_has_the_same_rules),
+	cmocka_unit_test(every_word_of_the_tables_is_accepted),
 	cmocka_unit_test(errors_name_the_place))
