@@ -399,6 +399,16 @@ static const struct fields_word memory_flags[] = {
 	{0},
 };
 
+const struct fields_word *spec_memory_modes(void)
+{
+	return memory_modes;
+}
+
+const struct fields_word *spec_memory_flags(void)
+{
+	return memory_flags;
+}
+
 static int read_memory_mode(const struct at *a, void *out, struct arena *mem, struct err *e)
 {
 	uint64_t v;

@@ -14,6 +14,9 @@
 #include "runtime/fields.h"
 #include "runtime/seccomp.h"
 
+/* The newest version of the specification whose members are read. */
+#define SPEC_VERSION "1.3.0"
+
 /* ---- namespaces and ids ---- */
 
 enum ns_kind {
@@ -225,6 +228,9 @@ struct spec_memory_policy {
 	unsigned flags;    /* MPOL_F_* */
 	const char *nodes; /* list, "0-3"; NULL: none */
 };
+/* The words of config.json for the two. */
+const struct fields_word *spec_memory_modes(void);
+const struct fields_word *spec_memory_flags(void);
 
 struct spec {
 	struct arena mem;
