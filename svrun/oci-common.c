@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/hooks.h"
 #include "svrun/oci.h"
 
-enum { PRESERVED_MAX = 65536, FIRST_FD = 3 };
+enum { PRESERVED_MAX = 65536, FIRST_FD = 3, CONFIG_MAX = 8 << 20 };
 
 int oci_root(const struct oci *o, struct err *e)
 {
@@ -41,6 +42,44 @@ int oci_pid_file(const char *path, pid_t pid, struct err *e)
 	err_sys(e, "pid file %s", path);
 	sys_unlinkat(AT_FDCWD, tmp, 0);
 	return -1;
+}
+
+/* ---- a new container ---- */
+
+int oci_read_bundle(struct state *s, struct spec *spec, const char *folder, const char *config,
+	struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(CONFIG_MAX);
+	auto_free char *bundle = realpath(folder, NULL);
+	auto_fd int dir = bundle ? sys_open(bundle, O_PATH | O_DIRECTORY, 0) : -1;
+
+	if (dir < 0)
+		return err_sys(e, "bundle %s", folder);
+	if (file_read(dir, config, &text, e) < 0)
+		return -1;
+	s->bundle = steal_ptr(&bundle);
+	/* Read back: what start, exec and delete will go by is what is checked here. */
+	if (state_keep_config(s, text.data ? text.data : "", text.len, e) < 0)
+		return -1;
+	return state_config(s, spec, e);
+}
+
+int oci_describe(const struct oci *o, struct state *s, const struct spec *spec,
+	const char *console_socket, struct err *e)
+{
+	const char *root = spec->root;
+
+	if (root && root[0] != '/')
+		s->rootfs = str_eq(s->bundle, "/") ? mem_printf("/%s", root)
+						   : mem_printf("%s/%s", s->bundle, root);
+	else
+		s->rootfs = mem_strdup(root ? root : "");
+	s->annotations = json_incref(json_object_get(spec->json, "annotations"));
+	if (console_socket)
+		s->console = mem_strdup(console_socket);
+	if (cgroup_place(&s->cgroup, spec->cgroups_path, s->id, o->systemd_cgroup, e) < 0)
+		return -1;
+	return state_write(s, e);
 }
 
 /* ---- descriptors that are passed on ---- */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
@@ -14,8 +13,6 @@
 #include "runtime/hooks.h"
 #include "runtime/supervise.h"
 #include "svrun/oci.h"
-
-enum { CONFIG_MAX = 8 << 20 };
 
 struct request {
 	const struct oci *o;
@@ -76,23 +73,6 @@ static int parse(
 
 /* ---- what is known before there is a process ---- */
 
-static int read_config(struct making *m, struct err *e)
-{
-	auto_buf struct buf text = BUF_INIT(CONFIG_MAX);
-	auto_free char *bundle = realpath(m->r->bundle, NULL);
-	auto_fd int dir = bundle ? sys_open(bundle, O_PATH | O_DIRECTORY, 0) : -1;
-
-	if (dir < 0)
-		return err_sys(e, "bundle %s", m->r->bundle);
-	if (file_read(dir, m->r->config, &text, e) < 0)
-		return -1;
-	m->s.bundle = steal_ptr(&bundle);
-	/* Read back: what start, exec and delete will go by is what is checked here. */
-	if (state_keep_config(&m->s, text.data ? text.data : "", text.len, e) < 0)
-		return -1;
-	return state_config(&m->s, &m->spec, e);
-}
-
 /* Who shows the terminal must be known before it is made. */
 static int check_terminal(const struct making *m, struct err *e)
 {
@@ -106,24 +86,6 @@ static int check_terminal(const struct making *m, struct err *e)
 		return err_set(e, ERR_USAGE,
 			"--console-socket needs process.terminal, and create or run --detach");
 	return 0;
-}
-
-static int describe(struct making *m, struct err *e)
-{
-	struct state *s = &m->s;
-	const char *root = m->spec.root;
-
-	if (root && root[0] != '/')
-		s->rootfs = str_eq(s->bundle, "/") ? mem_printf("/%s", root)
-						   : mem_printf("%s/%s", s->bundle, root);
-	else
-		s->rootfs = mem_strdup(root ? root : "");
-	s->annotations = json_incref(json_object_get(m->spec.json, "annotations"));
-	if (m->r->console_socket)
-		s->console = mem_strdup(m->r->console_socket);
-	if (cgroup_place(&s->cgroup, m->spec.cgroups_path, s->id, m->r->o->systemd_cgroup, e) < 0)
-		return -1;
-	return state_write(s, e);
 }
 
 static int open_ends(struct making *m, struct err *e)
@@ -263,12 +225,14 @@ static int run_foreground(struct making *m, int *status, struct err *e)
 
 static int make(struct making *m, int *status, struct err *e)
 {
-	if (read_config(m, e) < 0 || check_terminal(m, e) < 0)
+	if (oci_read_bundle(&m->s, &m->spec, m->r->bundle, m->r->config, e) < 0 ||
+		check_terminal(m, e) < 0)
 		return -1;
 	if (m->r->run && !m->spec.process.given)
 		return err_set(e, ERR_USAGE, "%s: config.json has no process to run", m->s.id);
 	oci_listen_env(&m->spec, m->r->listen);
-	if (describe(m, e) < 0 || open_ends(m, e) < 0)
+	if (oci_describe(m->r->o, &m->s, &m->spec, m->r->console_socket, e) < 0 ||
+		open_ends(m, e) < 0)
 		return -1;
 	if (m->r->run && !m->r->detach)
 		return run_foreground(m, status, e);

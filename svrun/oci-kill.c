@@ -251,7 +251,7 @@ static int end_process(const struct state *s, struct err *e)
 }
 
 /* In an order that a kill in between does no harm to: the folder goes last. */
-static int remove_all(const struct state *s, struct err *e)
+int oci_remove(const struct state *s, struct err *e)
 {
 	struct spec spec = {.json = NULL};
 	struct err why = {0};
@@ -291,7 +291,7 @@ static int delete_one(const struct doing *d, const char *id, struct err *e)
 		rc = err_set(e, ERR_USAGE, "cannot delete container %s that is not stopped: %s", id,
 			state_status_name(status));
 	if (rc == 0)
-		rc = remove_all(&s, e);
+		rc = oci_remove(&s, e);
 	state_close(&s);
 	return rc;
 }

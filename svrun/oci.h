@@ -34,6 +34,14 @@ int oci_open(
 	const struct oci *o, const char *id, bool lock, struct state *s, struct err *e) must_check;
 /* Write a pid into a file, as engines want it: no newline, replaced at once. */
 int oci_pid_file(const char *path, pid_t pid, struct err *e) must_check;
+/* Keep a bundle's config in a new container's folder, and read it. */
+int oci_read_bundle(struct state *s, struct spec *spec, const char *folder, const char *config,
+	struct err *e) must_check;
+/* Fill the rest of the state from the config, and write it: before anything else is made. */
+int oci_describe(const struct oci *o, struct state *s, const struct spec *spec,
+	const char *console_socket, struct err *e) must_check;
+/* Kill what there is of a container, and remove all it has, its folder last. */
+int oci_remove(const struct state *s, struct err *e) must_check;
 /* --preserve-fds N (NULL: 0), and the LISTEN_FDS of our environment that are meant for us: *listen
  * of them come first. Errors: USAGE, also when one of them is not open. */
 int oci_preserved(
