@@ -12,8 +12,10 @@
 #include "runtime/child.h"
 #include "runtime/hooks.h"
 #include "runtime/idmap.h"
+#include "runtime/lsm.h"
 #include "runtime/netdev.h"
 #include "runtime/ns.h"
+#include "runtime/procfs.h"
 #include "runtime/rdt.h"
 #include "runtime/rootfs.h"
 #include "runtime/sync.h"
@@ -55,7 +57,8 @@ static int prepare(struct container *c, struct err *e)
 
 	if (!s->root && spec_new_ns(s, NS_MOUNT))
 		return err_set(e, ERR_CORRUPT, "config.json: missing key 'root'");
-	if (mounts_plan(s, &c->mem, &c->mounts, e) < 0)
+	if (lsm_check(&s->process, e) < 0 || procfs_check_sysctls(s, e) < 0 ||
+		mounts_plan(s, &c->mem, &c->mounts, e) < 0)
 		return -1;
 	if (s->has_seccomp && seccomp_cached(&c->filter, c->o->filters, &s->seccomp, e) < 0)
 		return -1;

@@ -90,6 +90,8 @@ int procfs_read(int proc, const char *path, char *text, size_t size, struct err 
 
 /* ---- sysctls ---- */
 
+enum { PATH_SIZE = 256 };
+
 static const struct {
 	const char *pattern;
 	enum ns_kind ns;
@@ -105,32 +107,26 @@ static const struct {
 	{"user/**", NS_USER, "user"},
 };
 
-/* A namespace that the config names by path may be the host's own. */
-static bool is_hosts(int proc, const char *file)
+/* A namespace that the config names by path may be the one that we are in ourselves. */
+static bool is_ours(const char *path, const char *file)
 {
-	char path[64];
-	struct stat host, own;
+	char own[64];
+	struct stat a, b;
 
-	snprintf(path, sizeof(path), "/proc/1/ns/%s", file);
-	if (stat(path, &host) < 0)
-		return false; /* who may not look may not change it either */
-	snprintf(path, sizeof(path), "self/ns/%s", file);
-	return fstatat(proc, path, &own, 0) < 0 || own.st_ino == host.st_ino;
+	snprintf(own, sizeof(own), "/proc/self/ns/%s", file);
+	return sys_fstatat(AT_FDCWD, path, &a, 0) == 0 && sys_fstatat(AT_FDCWD, own, &b, 0) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static int allowed(
-	int proc, const struct spec *s, const char *path, const char *name, struct err *e)
+static bool is_namespaced(const struct spec *s, const char *path, bool look)
 {
-	if (str_eq(path, "kernel/hostname") && s->hostname)
-		return err_set(e, ERR_USAGE, "sysctl %s: the config has a hostname, too", name);
-	for (size_t i = 0; i < sizeof(namespaced) / sizeof(namespaced[0]); i++)
-		if (str_glob(namespaced[i].pattern, path) && spec_has_ns(s, namespaced[i].ns) &&
-			(spec_new_ns(s, namespaced[i].ns) || !is_hosts(proc, namespaced[i].file)))
-			return 0;
-	err_set(e, ERR_DENIED, "sysctl %.100s would change the host", name);
-	return err_hint(e,
-		"net.*, kernel.msg*, kernel.sem, kernel.shm*, fs.mqueue.* and the host's names can "
-		"be set, in a container that has its own namespace of that kind");
+	for (size_t i = 0; i < sizeof(namespaced) / sizeof(namespaced[0]); i++) {
+		const struct spec_namespace *n = &s->namespaces[namespaced[i].ns];
+
+		if (n->given && str_glob(namespaced[i].pattern, path))
+			return !look || !n->path || !is_ours(n->path, namespaced[i].file);
+	}
+	return false;
 }
 
 /* The first separator says which of the two is one; the other is then part of a name. */
@@ -160,15 +156,43 @@ static bool is_plain(const char *path)
 	}
 }
 
+/* "sys/net/ipv4/ip_forward" of a name that may be set. look: we are still where the config's paths
+ * lead somewhere. */
+static int file_of(
+	const struct spec *s, const char *name, bool look, char *path, size_t size, struct err *e)
+{
+	size_t top = strlen("sys/");
+
+	snprintf(path, size, "sys/");
+	if (path_of(name, path + top, size - top) < 0 || !is_plain(path + top))
+		return err_set(e, ERR_USAGE, "sysctl '%.100s'", name);
+	if (str_eq(path + top, "kernel/hostname") && s->hostname)
+		return err_set(e, ERR_USAGE, "sysctl %s: the config has a hostname, too", name);
+	if (is_namespaced(s, path + top, look))
+		return 0;
+	err_set(e, ERR_DENIED, "sysctl %.100s would change the host", name);
+	return err_hint(e,
+		"net.*, kernel.msg*, kernel.sem, kernel.shm*, fs.mqueue.* and the host's names can "
+		"be set, in a container that has its own namespace of that kind");
+}
+
+int procfs_check_sysctls(const struct spec *s, struct err *e)
+{
+	char path[PATH_SIZE];
+
+	for (size_t i = 0; i < s->sysctls.n; i++)
+		if (file_of(s, s->sysctls.v[i].name, true, path, sizeof(path), e) < 0)
+			return -1;
+	return 0;
+}
+
 int procfs_sysctls(int proc, const struct spec *s, struct err *e)
 {
 	for (size_t i = 0; i < s->sysctls.n; i++) {
 		const struct spec_pair *c = &s->sysctls.v[i];
-		char path[256] = "sys/", *name = path + strlen("sys/");
+		char path[PATH_SIZE];
 
-		if (path_of(c->name, name, sizeof(path) - strlen("sys/")) < 0 || !is_plain(name))
-			return err_set(e, ERR_USAGE, "sysctl '%.100s'", c->name);
-		if (allowed(proc, s, name, c->name, e) < 0)
+		if (file_of(s, c->name, false, path, sizeof(path), e) < 0)
 			return -1;
 		if (procfs_write(proc, path, c->value, e) < 0)
 			return err_ctx(e, "sysctl %s", c->name);

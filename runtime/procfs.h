@@ -10,11 +10,13 @@
  * does not let a user namespace make one: /proc, verified. Returns an fd. */
 int procfs_open(struct err *e) must_check;
 
-/* Set every sysctl of s that belongs to a namespace which the container has to itself, new or
- * joined; others are DENIED, since they would change the host. Names are as sysctl(8) takes them:
- * "net.ipv4.ip_forward", "net/ipv4/ip_forward", and, for an interface with a dot in its name,
- * "net/ipv4/conf/eth0.1/forwarding" or "net.ipv4.conf.eth0/1.forwarding". proc: the root of a
- * procfs. */
+/* In the host's namespaces, before anything is made: does every sysctl of s belong to a namespace
+ * which the container has to itself, new or joined, and not ours? Others are DENIED, since they
+ * would change the host. Names are as sysctl(8) takes them: "net.ipv4.ip_forward",
+ * "net/ipv4/ip_forward", and, for an interface with a dot in its name,
+ * "net/ipv4/conf/eth0.1/forwarding" or "net.ipv4.conf.eth0/1.forwarding". */
+int procfs_check_sysctls(const struct spec *s, struct err *e) must_check;
+/* Set them. proc: the root of a procfs. */
 int procfs_sysctls(int proc, const struct spec *s, struct err *e) must_check;
 
 /* Write a short text to a file below proc: "self/oom_score_adj". */
