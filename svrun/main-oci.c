@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/self.h"
+#include "runtime/supervise.h"
 #include "svrun/oci.h"
 
 static const struct oci_verb verbs[] = {
@@ -266,8 +267,10 @@ int main(int argc, char **argv)
 {
 	struct global g = {.first = 0};
 	struct err e = {0};
-	int rc = parse(&g, argc, argv, &e);
+	int rc = supervise_streams_open(&e);
 
+	if (rc == 0)
+		rc = parse(&g, argc, argv, &e);
 	if (rc == 0)
 		rc = dispatch(&g, argc, argv, &e);
 	if (fflush(stdout) != 0 && rc == 0)

@@ -280,7 +280,7 @@ int oci_create(
 	struct request r = {.o = o};
 	int status = 0;
 
-	if (parse(&r, self, argc, argv, e) < 0 || supervise_streams_open(e) < 0)
+	if (parse(&r, self, argc, argv, e) < 0)
 		return -1;
 	return create_or_run(&r, &status, e);
 }
@@ -290,7 +290,7 @@ int oci_run(const struct oci *o, const struct command *self, int argc, char **ar
 	struct request r = {.o = o, .run = true};
 	int status = 0;
 
-	if (parse(&r, self, argc, argv, e) < 0 || supervise_streams_open(e) < 0)
+	if (parse(&r, self, argc, argv, e) < 0)
 		return -1;
 	return create_or_run(&r, &status, e) < 0 ? -1 : status;
 }
