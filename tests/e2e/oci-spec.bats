@@ -83,7 +83,7 @@ teardown() {
 .process.cwd = 7@/process/cwd: expected a string
 .windows = {layerFolders: ["a"]}@/windows: this runtime does not do it
 .linux.uidMappings = [{containerID: 0, hostID: 0, size: 1}]@/linux: uidMappings and gidMappings need each other
-.linux.namespaces += [{type: "pid"}]@pid namespace is there twice
+.linux.namespaces += [{type: "pid"}]@/linux/namespaces/5: pid namespace is there twice
 .linux.sysctl = {"net/../x": "1"}@/linux/sysctl/net/../x: no name of a sysctl
 .hooks.poststop = [{path: "x"}]@/hooks/poststop/0/path: expected an absolute path, got 'x'
 EOF

@@ -1,16 +1,23 @@
 /* Any config.json: refused with a message that names a place, or read into something that the rest
- * of the runtime can plan with. */
+ * of the runtime can plan with, and the same from its own text. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "runtime/cgroup-devices.h"
 #include "runtime/mounts.h"
 #include "runtime/seccomp.h"
 #include "runtime/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Unknown capabilities: not thousands of times a second. */
+void warn(const char *fmt, ...)
+{
+	(void)fmt;
+}
 
 static void plan(const struct spec *s)
 {
@@ -32,22 +39,48 @@ static void plan(const struct spec *s)
 	arena_fini(&mem);
 }
 
+static void check(const struct spec *s)
+{
+	const struct spec_resources *r = &s->resources;
+
+	assert(!s->process.given || (s->process.args.n > 0 && s->process.cwd[0] == '/'));
+	assert(spec_has_ns(s, NS_MOUNT));
+	assert(!s->uids.n == !s->gids.n);
+	for (size_t i = 0; i < s->nmounts; i++)
+		assert(s->mounts[i].destination[0] == '/');
+	for (enum hook_kind k = 0; k < HOOK_KINDS; k++)
+		for (size_t i = 0; i < s->hooks[k].n; i++)
+			assert(s->hooks[k].v[i].path[0] == '/');
+	for (size_t i = 0; i < r->unified.n; i++)
+		assert(!strchr(r->unified.v[i].name, '/'));
+	assert(!s->cgroups_path || !strstr(s->cgroups_path, "/../"));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct buf text = BUF_INIT(size + 1), printed = BUF_INIT(1 << 26);
 	struct err e = {0};
-	json_t *json = json_parse(data, size, &e);
 	struct spec s;
+	json_t *json, *again;
 
-	if (!json)
-		return 0;
-	if (spec_read(&s, json, "config.json", &e) < 0) {
-		assert(e.kind == ERR_CORRUPT || e.kind == ERR_UNSUPPORTED);
-		assert(strncmp(e.text, "config.json: ", 13) == 0);
-	} else {
-		assert(!s.process.given || (s.process.args.n > 0 && s.process.cwd[0] == '/'));
+	buf_put(&text, data, size);
+	json = spec_parse("config.json", &text, &e);
+	if (json && spec_read(&s, json, "config.json", &e) == 0) {
+		check(&s);
 		plan(&s);
 		spec_fini(&s);
+		json_text(json, true, &printed);
+		again = spec_parse("config.json", &printed, &e);
+		if (!again || spec_read(&s, again, "config.json", &e) < 0)
+			abort();
+		spec_fini(&s);
+		json_decref(again);
+	} else {
+		assert(e.kind == ERR_CORRUPT || (json && e.kind == ERR_UNSUPPORTED));
+		assert(strncmp(e.text, "config.json:", 12) == 0);
 	}
 	json_decref(json);
+	buf_fini(&text);
+	buf_fini(&printed);
 	return 0;
 }
