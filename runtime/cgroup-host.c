@@ -67,7 +67,7 @@ static bool parse_line(struct cgroup_line *out, const char *line, size_t n, bool
 		return false;
 	if (str_starts(list, "name="))
 		list += strlen("name=");
-	if ((size_t)(path - list) >= sizeof(out->hierarchy) ||
+	if ((path == list) != v2 || (size_t)(path - list) >= sizeof(out->hierarchy) ||
 		(size_t)(end - path) > sizeof(out->path) ||
 		memchr(list, '/', (size_t)(path - list)))
 		return false;

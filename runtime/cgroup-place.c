@@ -137,6 +137,9 @@ static int place_unit(
 		append_escaped(unit, sizeof(unit), ".scope", 6);
 	else if (check_slice(name, e) < 0)
 		return -1;
+	if (str_eq(unit, "-.slice"))
+		return err_set(e, ERR_USAGE,
+			"cgroupsPath: a container needs a cgroup of its own, not the root's");
 	if (str_copy(p->unit, sizeof(p->unit), unit) < 0)
 		return err_set(e, ERR_USAGE, "cgroupsPath: a unit's name has at most 255 bytes");
 	return 0;

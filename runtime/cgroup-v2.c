@@ -15,6 +15,8 @@
 
 /* ---- the folder ---- */
 
+enum { PIDS_TEXT_MAX = 64 << 20 };
+
 /* What engines read, and what an engine inside would hand on; and those that something asks for. */
 static const char *const always[] = {"cpu", "memory", "pids", "io", "cpuset"};
 enum { ALWAYS = sizeof(always) / sizeof(always[0]), WANTED_MAX = ALWAYS + 3 };
@@ -52,6 +54,16 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
+/* May controllers be enabled in it for those below? In one that has processes that fails, or,
+ * worse, makes it a root of threads, and what is below unfit for processes. The host's root may. */
+static bool gives(int dir)
+{
+	auto_buf struct buf procs = BUF_INIT(PIDS_TEXT_MAX);
+
+	return faccessat(dir, "cgroup.type", F_OK, 0) < 0 ||
+	       !*cgroup_text(dir, "cgroup.procs", &procs);
+}
+
 /* Enable in `dir`, for the folders below it, what it can give. Not checked: a limit whose file is
  * then missing says so, with its name. Returns whether all are there. */
 static bool enable(int dir, const char *const *names, size_t n)
@@ -65,7 +77,7 @@ static bool enable(int dir, const char *const *names, size_t n)
 	if (all)
 		return true;
 	const char *possible = cgroup_text(dir, "cgroup.controllers", &can);
-	auto_fd int fd = sys_openat(dir, "cgroup.subtree_control", O_WRONLY, 0);
+	auto_fd int fd = gives(dir) ? sys_openat(dir, "cgroup.subtree_control", O_WRONLY, 0) : -1;
 
 	/* One by one: those that cannot be had must not take the others with them. */
 	for (size_t i = 0; fd >= 0 && i < n; i++) {
