@@ -36,7 +36,7 @@ enum field_kind {
 	FIELD_PATHS,   /* struct strings, all absolute */
 	FIELD_RANGES,  /* const char *, numbers and ranges: "0-3,5"; "" counts as absent */
 	FIELD_U32,     /* uint32_t */
-	FIELD_U64,     /* uint64_t; the whole range when the text came through spec_parse() */
+	FIELD_U64,     /* uint64_t; the whole range when the text came through spec_doc_parse() */
 	FIELD_OPT_I64, /* struct opt_i64 */
 	FIELD_OPT_U63, /* the same, not negative */
 	FIELD_OPT_U32, /* the same, 0 to UINT32_MAX */

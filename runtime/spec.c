@@ -223,35 +223,40 @@ static void mark_big(const char *p, struct buf *out)
 	buf_put(out, from, (size_t)(p - from));
 }
 
-json_t *spec_parse(const char *name, const struct buf *text, struct err *e)
+int spec_doc_parse(struct json_doc *d, const char *name, const void *p, size_t n, struct err *e)
 {
-	auto_buf struct buf marked = BUF_INIT(2 * text->len + 1);
-	struct json_doc doc;
-	json_t *json;
+	auto_buf struct buf marked = BUF_INIT(2 * n + 1);
+	auto_buf struct buf text = BUF_INIT(n);
 
-	if (text->len && memchr(text->data, '\0', text->len))
-		return err_set(e, ERR_CORRUPT, "%s: contains a NUL character", name), NULL;
+	if (n && memchr(p, '\0', n))
+		return err_set(e, ERR_CORRUPT, "%s:1:1: contains a NUL character", name);
+	buf_put(&text, p, n); /* ends with a NUL */
 	/* A number at the very start has nothing before it to look at, and is no object. */
-	if (text->len && (text->data[0] == '{' || isspace((unsigned char)text->data[0])))
-		mark_big(text->data, &marked);
-	else if (text->len)
-		buf_put(&marked, text->data, text->len);
-	if (json_doc_parse(&doc, name, marked.len ? marked.data : "", marked.len, e) < 0)
-		return NULL;
-	json = json_incref(doc.root);
-	json_doc_fini(&doc);
-	return json;
+	if (n && (text.data[0] == '{' || isspace((unsigned char)text.data[0])))
+		mark_big(text.data, &marked);
+	return marked.len ? json_doc_parse(d, name, marked.data, marked.len, e)
+			  : json_doc_parse(d, name, n ? text.data : "", n, e);
+}
+
+int spec_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(max);
+
+	if (file_read(dirfd, path, &text, e) < 0)
+		return -1;
+	return spec_doc_parse(d, path, text.data, text.len, e);
 }
 
 int spec_load(struct spec *s, int dirfd, const char *path, struct err *e)
 {
-	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
-	auto_json json_t *json = NULL;
+	struct json_doc doc;
+	int rc;
 
-	if (file_read(dirfd, path, &text, e) < 0)
+	if (spec_doc_load(&doc, dirfd, path, SPEC_MAX, e) < 0)
 		return -1;
-	json = spec_parse(path, &text, e);
-	return json ? spec_read(s, json, path, e) : -1;
+	rc = spec_read(s, doc.root, path, e);
+	json_doc_fini(&doc);
+	return rc;
 }
 
 void spec_fini(struct spec *s)

@@ -275,9 +275,12 @@ static inline bool spec_new_ns(const struct spec *s, enum ns_kind k)
 	return s->namespaces[k].given && !s->namespaces[k].path;
 }
 
-/* Parse the text of any of these documents: engines write integers beyond INT64_MAX,
- * which json_parse() refuses and FIELD_U64 takes. CORRUPT. */
-json_t *spec_parse(const char *name, const struct buf *text, struct err *e) must_check;
+/* json_doc_parse() and json_doc_load() for any of these documents: engines write integers beyond
+ * INT64_MAX, which those refuse and FIELD_U64 takes. */
+int spec_doc_parse(
+	struct json_doc *d, const char *name, const void *p, size_t n, struct err *e) must_check;
+int spec_doc_load(
+	struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e) must_check;
 
 /* Read a parsed document; takes a reference. name is how errors call it. Errors: CORRUPT with the
  * JSON pointer, UNSUPPORTED with the field's name. */

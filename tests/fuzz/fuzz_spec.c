@@ -58,29 +58,27 @@ static void check(const struct spec *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct buf text = BUF_INIT(size + 1), printed = BUF_INIT(1 << 26);
+	struct buf printed = BUF_INIT(1 << 26);
 	struct err e = {0};
+	struct json_doc doc = {0}, again;
 	struct spec s;
-	json_t *json, *again;
 
-	buf_put(&text, data, size);
-	json = spec_parse("config.json", &text, &e);
-	if (json && spec_read(&s, json, "config.json", &e) == 0) {
+	if (spec_doc_parse(&doc, "config.json", data, size, &e) == 0 &&
+		spec_read(&s, doc.root, "config.json", &e) == 0) {
 		check(&s);
 		plan(&s);
 		spec_fini(&s);
-		json_text(json, true, &printed);
-		again = spec_parse("config.json", &printed, &e);
-		if (!again || spec_read(&s, again, "config.json", &e) < 0)
+		json_text(doc.root, true, &printed);
+		if (spec_doc_parse(&again, "config.json", printed.data, printed.len, &e) < 0 ||
+			spec_read(&s, again.root, "config.json", &e) < 0)
 			abort();
 		spec_fini(&s);
-		json_decref(again);
+		json_doc_fini(&again);
 	} else {
-		assert(e.kind == ERR_CORRUPT || (json && e.kind == ERR_UNSUPPORTED));
+		assert(e.kind == ERR_CORRUPT || (doc.root && e.kind == ERR_UNSUPPORTED));
 		assert(strncmp(e.text, "config.json:", 12) == 0);
 	}
-	json_decref(json);
-	buf_fini(&text);
+	json_doc_fini(&doc);
 	buf_fini(&printed);
 	return 0;
 }

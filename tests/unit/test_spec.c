@@ -215,14 +215,13 @@ TEST(texts_that_are_no_json_are_refused_with_a_position)
 		"{\"a\": 1, \"a\": 2}", "\"", "{\"a\": 18446744073709551615"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		struct buf text = BUF_INIT(100);
+		struct json_doc doc;
 		struct err e = {0};
 
-		buf_put(&text, texts[i], strlen(texts[i]));
-		assert_null(spec_parse("x.json", &text, &e));
+		assert_int_equal(
+			spec_doc_parse(&doc, "x.json", texts[i], strlen(texts[i]), &e), -1);
 		assert_int_equal(e.kind, ERR_CORRUPT);
 		assert_true(str_starts(e.text, "x.json:1:"));
-		buf_fini(&text);
 	}
 }
 
@@ -252,6 +251,16 @@ TEST(a_process_and_resources_are_read_alone)
 	arena_fini(&mem);
 }
 
+TEST(a_text_with_a_nul_is_refused)
+{
+	static const char text[] = "{\"a\": 1}\0{}";
+	struct json_doc doc;
+	struct err e = {0};
+
+	assert_int_equal(spec_doc_parse(&doc, "x", text, sizeof(text) - 1, &e), -1);
+	assert_string_equal(e.text, "x:1:1: contains a NUL character");
+}
+
 RUN_TESTS(cmocka_unit_test(a_config_is_read_into_plain_data),
 	cmocka_unit_test(a_document_without_a_process_or_a_root_is_read),
 	cmocka_unit_test(mounts_have_maps_of_their_own_and_deprecated_relative_places),
@@ -260,4 +269,5 @@ RUN_TESTS(cmocka_unit_test(a_config_is_read_into_plain_data),
 	cmocka_unit_test(integers_beyond_63_bits_keep_their_value),
 	cmocka_unit_test(a_big_integer_is_no_string),
 	cmocka_unit_test(texts_that_are_no_json_are_refused_with_a_position),
+	cmocka_unit_test(a_text_with_a_nul_is_refused),
 	cmocka_unit_test(a_process_and_resources_are_read_alone))
