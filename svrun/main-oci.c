@@ -191,6 +191,19 @@ static char *log_line(const struct oci *o, const char *level, const char *text)
 	return mem_printf("time=\"%s\" level=%s msg=%s\n", when, level, msg);
 }
 
+/* docker finds out by "permission denied" and "no such file or directory", in small letters as
+ * runc's language has them, whether a program could not be run or is not there. */
+static char *engine_words(const struct err *e)
+{
+	char *text = mem_strdup(e->text);
+	const char *reason = e->sys ? strerror(e->sys) : "";
+	size_t n = strlen(text), tail = strlen(reason);
+
+	if (tail > 0 && str_ends(text, reason) && reason[0] >= 'A' && reason[0] <= 'Z')
+		text[n - tail] = (char)(reason[0] - 'A' + 'a');
+	return text;
+}
+
 static void log_error(const struct oci *o, int argc, char **argv, const struct err *e)
 {
 	auto_fd int fd = sys_open(o->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
@@ -207,7 +220,8 @@ static void log_error(const struct oci *o, int argc, char **argv, const struct e
 		b.len = 0;
 		buf_printf(&b, "%s%s", line, at);
 	}
-	auto_free char *line = log_line(o, "error", e->text);
+	auto_free char *text = engine_words(e);
+	auto_free char *line = log_line(o, "error", text);
 	buf_printf(&b, "%s", line);
 	if (fd < 0 || sys_write_all(fd, b.data, b.len) < 0)
 		fprintf(stderr, "svrun-oci: cannot write to --log %s: %m\n", o->log);

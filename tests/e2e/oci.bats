@@ -675,6 +675,9 @@ console_listener() { # [SCRIPT]
 	[ ! -e "$T/quiet" ]
 	oci --debug --log "$T/debug" --log-format json state none 2>"$T/err" || true
 	jq -se 'map(.level) == ["debug", "debug", "error"] and (.[1].msg | test("^at .*:[0-9]+$"))' "$T/debug"
+	change_config "$B" '.process.args = ["/etc/passwd"]'
+	refuse "exec '/etc/passwd': Permission denied" --log "$T/exec" create --bundle "$B" "$ID"
+	expect_in "$(<"$T/exec")" "exec '/etc/passwd': permission denied"
 	run_split oci --log "$T/no/such/log" state none
 	expect_status 1
 	expect_in "$err" "cannot write to --log" "container does not exist"
