@@ -38,7 +38,8 @@ static int add(const char *p, size_t n, void *hash)
 	return 0;
 }
 
-static void make_name(const struct spec_seccomp *s, char name[DIGEST_HEX + 1])
+/* -1: the source has no text, and so no name that it alone has. */
+static int make_name(const struct spec_seccomp *s, char name[DIGEST_HEX + 1])
 {
 	char version[64];
 	struct digest d;
@@ -47,9 +48,11 @@ static void make_name(const struct spec_seccomp *s, char name[DIGEST_HEX + 1])
 	snprintf(version, sizeof(version), "%s %s %d ", SVRUN_VERSION, arch, FORMAT);
 	hash_init(&h, HASH_SHA256);
 	hash_add(&h, version, strlen(version));
-	json_dump_callback(s->source, add, &h, JSON_COMPACT);
+	if (json_dump_callback(s->source, add, &h, JSON_COMPACT) < 0)
+		return -1;
 	d = hash_digest(&h);
 	digest_hex(&d, name);
+	return 0;
 }
 
 /* 1 when the file is there and whole, 0 when it is of no use. */
@@ -124,9 +127,8 @@ int seccomp_cached(struct seccomp_prog *p, int dir, const struct spec_seccomp *s
 {
 	char name[DIGEST_HEX + 1];
 
-	if (dir < 0 || !s->source)
+	if (dir < 0 || !s->source || make_name(s, name) < 0)
 		return seccomp_compile(p, s, e);
-	make_name(s, name);
 	*p = (struct seccomp_prog){.flags = s->flags, .notifies = s->notifies};
 	if (read_cached(p, dir, name))
 		return 0;
