@@ -283,6 +283,8 @@ static int enter_pids(const struct exec_options *o, struct err *e)
 	if (errno == EPERM && spec_has_ns(o->spec, NS_USER) &&
 		setns(o->pidfd, CLONE_NEWPID | CLONE_NEWUSER) == 0)
 		return 0;
+	if (has_ended(o->pidfd))
+		return err_set(e, ERR_NOT_FOUND, "the container has ended");
 	return err_sys(e, "join the container's pid namespace");
 }
 
