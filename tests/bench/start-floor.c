@@ -160,6 +160,9 @@ static void cgroup_limit(const struct cgroup *c)
 {
 	if (c->v2) {
 		device_rules_v2(c->dirs[0]);
+		/* A host whose controllers are of version 1 can show version 2 without any. */
+		if (faccessat(c->dirs[0], "memory.max", F_OK, 0) < 0)
+			return;
 		put(c->dirs[0], "memory.max", "536870912");
 		put(c->dirs[0], "pids.max", "512");
 		put(c->dirs[0], "cpu.weight", "50");

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINES = 64, ARGS = 48, ROUNDS = 4096, ARG_MAX_LEN = 512 };
+enum { LINES = 64, ARGS = 96, ROUNDS = 4096, ARG_MAX_LEN = 512 };
 
 struct line {
 	char *name, *args[ARGS + 1];
