@@ -28,12 +28,18 @@ static int fail(int fs, const char *type, const char *what, struct err *e)
 	return -1;
 }
 
+enum { VALUE_MAX = 255 }; /* the kernel's, of fsconfig(2) */
+
 static int configure(int fs, const char *type, const char *option, struct err *e)
 {
 	const char *eq = strchr(option, '=');
 	char key[64], what[128];
 	int rc;
 
+	if (eq && strlen(eq + 1) > VALUE_MAX)
+		return err_set(e, ERR_UNSUPPORTED,
+			"option '%.64s...' of %s: its value is longer than %d bytes", option, type,
+			VALUE_MAX);
 	if (!eq) {
 		rc = sys_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
 	} else {

@@ -82,6 +82,47 @@ static const char *clean_path(const char *path, struct arena *mem)
 	return out;
 }
 
+/* The end of an option: at a comma that is neither quoted nor escaped. */
+static size_t option_length(const char *s)
+{
+	bool quoted = false;
+	size_t n = 0;
+
+	for (; s[n] && (s[n] != ',' || quoted); n++) {
+		if (s[n] == '"')
+			quoted = !quoted;
+		else if (s[n] == '\\' && s[n + 1])
+			n++;
+	}
+	return n;
+}
+
+/* One word may hold several options of a file system: other runtimes join all words with commas,
+ * and let the kernel take them apart. A quoted value (context="...") loses its quotes. */
+static void split_data(struct mount_options *o, struct arena *mem)
+{
+	const struct strings in = o->data;
+	size_t max = 1;
+
+	for (size_t i = 0; i < in.n; i++)
+		max += strlen(in.v[i]) + 1;
+	o->data = (struct strings){arena_alloc(mem, max * sizeof(*in.v)), 0};
+	for (size_t i = 0; i < in.n; i++)
+		for (const char *p = in.v[i]; *p; p += *p == ',') {
+			size_t n = option_length(p);
+			char *word = arena_strndup(mem, p, n), *value = strchr(word, '=');
+
+			if (value && word + n - value > 2 && value[1] == '"' &&
+				word[n - 1] == '"') {
+				word[n - 1] = '\0';
+				memmove(value + 1, value + 2, strlen(value + 1));
+			}
+			if (n)
+				o->data.v[o->data.n++] = word;
+			p += n;
+		}
+}
+
 static int check_plan(const struct spec *s, const struct mount_plan *p, struct err *e)
 {
 	const struct mount_options *o = &p->o;
@@ -122,6 +163,7 @@ int mounts_plan(const struct spec *s, struct arena *mem, struct mount_plan **v, 
 			p->o.bind = true;
 		if (check_plan(s, p, e) < 0)
 			return err_ctx(e, "mount %s", p->m->destination);
+		split_data(&p->o, mem);
 		t = kernel_type(p->m->type);
 		p->label = t && t->unlabelled ? NULL : label;
 	}
@@ -243,7 +285,7 @@ static int set_attrs(
 static int open_at(struct mounts_place *p, const struct mount_plan *m, enum point_kind kind,
 	bool no_links, struct err *e)
 {
-	if (m->o.dest_nofollow) {
+	if (m->o.dest_nofollow && !no_links) {
 		int fd = sys_open_in_root(p->root, m->destination, O_PATH | O_NOFOLLOW, 0);
 
 		if (fd >= 0 || errno != ENOENT)

@@ -209,6 +209,20 @@ user_namespace() {
 	expect_in "$err" "mount /t: option 'sizes=1m' of tmpfs: Invalid argument"
 }
 
+@test "an overlay, its options in one word" {
+	mkdir -p "$T/"{lower,upper,work,big}
+	echo below >"$T/lower/file"
+	mount -t tmpfs tmpfs "$T/big"
+	mkdir "$T/big/"{upper,work}
+	add_mount /over overlay overlay "lowerdir=$T/lower,upperdir=$T/big/upper,workdir=$T/big/work"
+	inside 'cat /over/file && echo above >/over/file'
+	expect_status 0
+	[ "$out$(cat "$T/big/upper/file")" = belowabove ] || fail "$out"
+	add_mount /long overlay overlay "lowerdir=$T/lower$(printf ':/%0260d' 0)"
+	inside true
+	expect_in "$err" "mount /long: option 'lowerdir=" "its value is longer than 255 bytes"
+}
+
 @test "a tmpfs has the mode of what it covers" {
 	mkdir -m 1777 "$B/rootfs/wide"
 	add_mount /wide tmpfs tmpfs

@@ -93,6 +93,21 @@ TEST(a_plan_that_cannot_be_is_refused_before_anything_is_made)
 	}
 }
 
+TEST(one_word_may_hold_several_options)
+{
+	static const char *const want[] = {
+		"lowerdir=/a:/b\\,c", "upperdir=/u", "x", "context=s0:c1,c2", "size=1m", "y=\""};
+	struct rig r = {0};
+
+	add(&r, "/a", "overlay", "overlay",
+		"lowerdir=/a:/b\\,c,upperdir=/u,,x, context=\"s0:c1,c2\",size=1m y=\"");
+	assert_int_equal(plan(&r), 0);
+	assert_int_equal(r.plan[0].o.data.n, 6);
+	for (size_t i = 0; i < 6; i++)
+		assert_string_equal(r.plan[0].o.data.v[i], want[i]);
+	rig_fini(&r);
+}
+
 /* The root is `top`; sources start there, too. */
 static int make(struct rig *r, int top)
 {
@@ -273,6 +288,7 @@ TEST(read_only_paths_are_so_with_all_below)
 
 RUN_TESTS(cmocka_unit_test(destinations_are_absolute_and_without_dots),
 	cmocka_unit_test(a_plan_that_cannot_be_is_refused_before_anything_is_made),
+	cmocka_unit_test(one_word_may_hold_several_options),
 	cmocka_unit_test(mounts_are_made_in_their_order),
 	cmocka_unit_test(there_is_a_limit_to_tmpfs),
 	cmocka_unit_test(sources_are_opened_before_where_the_child_could_not),
