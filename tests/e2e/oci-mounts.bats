@@ -359,7 +359,9 @@ user_namespace() {
 	mkdir "$T/outside"
 	ln -s /real "$B/rootfs/abs"
 	ln -s "../../../../../../..$T/outside" "$B/rootfs/up"
+	ln -s "$T/outside" "$B/rootfs/out"
 	ln -s "$T/new/made" "$B/rootfs/dangling"
+	add_mount /out/in tmpfs tmpfs
 	add_mount /abs tmpfs tmpfs
 	add_mount /up bind "$V" bind
 	add_mount /dangling bind "$V/file" bind
@@ -567,7 +569,7 @@ user_namespace() {
 	gcc -O2 -o "$T/swap" "$DATA/swap.c"
 	mkdir -p "$T/outside/sub" "$V/a/sub"
 	echo secret >"$T/outside/secret"
-	ln -s "../../../../../../..$T/outside" "$V/b"
+	ln -s "$T/outside" "$V/b"
 	add_mount /vol bind "$V" bind
 	add_mount /vol/a/sub tmpfs tmpfs
 	add_mount /vol/a/file bind "$V/file" bind
