@@ -5,6 +5,8 @@
 
 #include "runtime/cgroup.h"
 
+enum { CGROUP_PIDS_TEXT = 64 << 20 }; /* more than a cgroup.procs can have */
+
 /* Where a field of the config goes. field: below /linux/resources, "memory/limit". */
 struct cgroup_file {
 	const char *field, *controller, *name;

@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "runtime/cgroup-file.h"
 
-enum { DEPTH_MAX = 4096, PIDS_TEXT_MAX = 64 << 20, FREEZE_TRIES = 1000 };
+enum { DEPTH_MAX = 4096, FREEZE_TRIES = 1000 };
 
 /* ---- the folders below ---- */
 
@@ -79,7 +79,7 @@ struct pids {
 
 static int add_pids(int dir, void *ctx)
 {
-	auto_buf struct buf text = BUF_INIT(PIDS_TEXT_MAX);
+	auto_buf struct buf text = BUF_INIT(CGROUP_PIDS_TEXT);
 	struct pids *p = ctx;
 	char *end;
 
@@ -210,27 +210,25 @@ int cgroup_thaw(int dir, struct err *e)
 	return err_sys(e, "thaw a cgroup");
 }
 
-/* Stopped while it is read, so that none is missed that is just being made. */
+/* Stopped while it is read, so that none is missed that is just being made: as well as that goes,
+ * for what does not stop is to get the signal all the same. */
 int cgroup_signal(const struct cgroup *c, int sig, struct err *e)
 {
 	auto_free pid_t *pids = NULL;
-	int was = cgroup_frozen(c, e), rc = 0;
+	int was = cgroup_frozen(c, e), rc;
+	bool stopped;
 	size_t n = 0;
 
 	if (was < 0)
 		return -1;
-	if (c->ndirs && sig == SIGKILL && c->v2)
-		return cgroup_kill_below(c->dirs[0].dir) == 0
-			       ? 0
-			       : err_set(e, ERR_SYSTEM, "cgroup %s: kill", c->place.path);
-	if (!was && cgroup_dir_of(c, "freezer") >= 0 && cgroup_freeze(c, true, e) < 0)
-		return -1;
+	if (c->ndirs && sig == SIGKILL && c->v2 && cgroup_has(c, "", "cgroup.kill"))
+		return cgroup_kill_below(c->dirs[0].dir);
+	stopped = !was && cgroup_dir_of(c, "freezer") >= 0 && cgroup_freeze(c, true, NULL) == 0;
 	rc = cgroup_pids(c, &pids, &n, e);
 	for (size_t i = 0; i < n; i++)
 		kill(pids[i], sig);
 	/* Version 1's frozen ones do not even die. */
-	if ((!was || sig == SIGKILL) && cgroup_dir_of(c, "freezer") >= 0 &&
-		cgroup_freeze(c, false, rc < 0 ? NULL : e) < 0)
+	if ((stopped || (was && sig == SIGKILL)) && cgroup_freeze(c, false, rc < 0 ? NULL : e) < 0)
 		return -1;
 	return rc;
 }

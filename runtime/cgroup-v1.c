@@ -14,17 +14,19 @@
 
 /* ---- the folders ---- */
 
-/* A new cpuset has no cores and no memory, and takes no process, until it is told. */
-static int inherit(int dir, const char *file, struct err *e)
+/* A new cpuset has no cores and no memory, and takes no process, until it is told. One that was
+ * there may have been told. */
+static int inherit(int dir, const char *file, bool there, struct err *e)
 {
-	auto_buf struct buf old = BUF_INIT(4096), text = BUF_INIT(4096);
+	auto_buf struct buf text = BUF_INIT(4096);
 	char above[64];
 
-	snprintf(above, sizeof(above), "../%s", file);
-	if (file_read(dir, file, &old, e) < 0 || file_read(dir, above, &text, e) < 0)
-		return -1;
-	if (old.len > 1) /* a newline alone is empty */
+	if (there && strlen(cgroup_text(dir, file, &text)) > 1) /* a newline alone is empty */
 		return 0;
+	text.len = 0;
+	snprintf(above, sizeof(above), "../%s", file);
+	if (file_read(dir, above, &text, e) < 0)
+		return -1;
 	auto_fd int fd = sys_openat(dir, file, O_WRONLY, 0);
 	if (fd < 0 || sys_write_all(fd, text.data ? text.data : "", text.len) < 0)
 		return err_sys(e, "write %s", file);
@@ -46,7 +48,7 @@ static int make_one(int root, const char *path, bool cpuset, struct err *e)
 	auto_fd int dir = sys_openat(root, path, O_PATH | O_DIRECTORY, 0);
 	if (dir < 0)
 		return err_sys(e, "cgroup /%s", path);
-	if (inherit(dir, "cpuset.cpus", e) < 0 || inherit(dir, "cpuset.mems", e) < 0)
+	if (inherit(dir, "cpuset.cpus", there, e) < 0 || inherit(dir, "cpuset.mems", there, e) < 0)
 		return -1;
 	return there;
 }

@@ -15,8 +15,6 @@
 
 /* ---- the folder ---- */
 
-enum { PIDS_TEXT_MAX = 64 << 20 };
-
 /* What engines read, and what an engine inside would hand on; and those that something asks for. */
 static const char *const always[] = {"cpu", "memory", "pids", "io", "cpuset"};
 enum { ALWAYS = sizeof(always) / sizeof(always[0]), WANTED_MAX = ALWAYS + 3 };
@@ -58,7 +56,7 @@ static bool has_word(const char *text, const char *word)
  * worse, makes it a root of threads, and what is below unfit for processes. The host's root may. */
 static bool gives(int dir)
 {
-	auto_buf struct buf procs = BUF_INIT(PIDS_TEXT_MAX);
+	auto_buf struct buf procs = BUF_INIT(CGROUP_PIDS_TEXT);
 
 	return faccessat(dir, "cgroup.type", F_OK, 0) < 0 ||
 	       !*cgroup_text(dir, "cgroup.procs", &procs);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/cgroup-devices.h"
@@ -11,8 +12,7 @@
 #include "runtime/cgroup-host.h"
 #include "runtime/cgroup-systemd.h"
 #include "runtime/cgroup-tasks.h"
-
-enum { PIDS_TEXT_MAX = 64 << 20 };
+#include "runtime/idmap.h"
 
 /* All rules before there is a child: between "deny all" and what allows it again, its mknod would
  * fail. */
@@ -81,7 +81,7 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 
 int cgroup_take_over(const struct cgroup *c, int dir, struct err *e)
 {
-	auto_buf struct buf procs = BUF_INIT(PIDS_TEXT_MAX);
+	auto_buf struct buf procs = BUF_INIT(CGROUP_PIDS_TEXT);
 
 	if (c->place.unit[0]) /* systemd has made it, and put the process there */
 		return 0;
@@ -122,6 +122,48 @@ int cgroup_scope(struct cgroup *c, pid_t pid, const struct spec_resources *r, st
 	if ((c->v2 ? cgroup_v2_make(c, r, e) : cgroup_v1_make(c, e)) < 0)
 		return -1;
 	return guard_devices(c, r, e) < 0 ? -1 : move(c, pid, e);
+}
+
+static bool mounts_writable(const struct spec *s)
+{
+	for (size_t i = 0; i < s->nmounts; i++) {
+		const struct spec_mount *m = &s->mounts[i];
+		bool ro = !m->type || (!str_eq(m->type, "cgroup") && !str_eq(m->type, "cgroup2"));
+
+		for (size_t k = 0; k < m->options.n; k++)
+			ro = ro || str_eq(m->options.v[k], "ro") || str_eq(m->options.v[k], "rro");
+		if (!ro)
+			return true;
+	}
+	return false;
+}
+
+/* The files that the kernel says may be given away. */
+static int give_files(int dir, uid_t uid, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(4096);
+	char *at, *name;
+
+	if (file_read(AT_FDCWD, "/sys/kernel/cgroup/delegate", &text, e) < 0)
+		return -1;
+	for (at = text.data; at && (name = strsep(&at, "\n"));)
+		if (*name && fchownat(dir, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0 &&
+			errno != ENOENT)
+			return err_sys(e, "cgroup: give %s away", name);
+	return 0;
+}
+
+int cgroup_give(const struct cgroup *c, const struct spec *s, struct err *e)
+{
+	int64_t uid = idmap_host(&s->uids, s->process.user.uid);
+
+	/* Without the host's rights it is ours, which inside is mostly root's. */
+	if (!c->v2 || !c->ndirs || !spec_new_ns(s, NS_USER) || !spec_new_ns(s, NS_CGROUP) ||
+		uid < 0 || !mounts_writable(s) || !cgroup_privileged())
+		return 0;
+	if (fchownat(c->dirs[0].dir, "", (uid_t)uid, (gid_t)-1, AT_EMPTY_PATH) < 0)
+		return err_sys(e, "cgroup %s: give it away", c->place.path);
+	return give_files(c->dirs[0].dir, (uid_t)uid, e);
 }
 
 int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct err *e)

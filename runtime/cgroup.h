@@ -59,6 +59,10 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
  * the device rules. Nothing otherwise. */
 int cgroup_scope(
 	struct cgroup *c, pid_t pid, const struct spec_resources *r, struct err *e) must_check;
+/* Version 2: when it is mounted writable in a cgroup namespace of its own, it belongs to who the
+ * container's process is outside, so that a systemd in a user namespace can make cgroups in it.
+ * Nothing otherwise. Source: config-linux.md "Cgroup ownership". */
+int cgroup_give(const struct cgroup *c, const struct spec *s, struct err *e) must_check;
 /* Write the limits. Any time before the container's program starts (after cgroup_scope()). */
 int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
 /* Change the limits of a container that runs: those that are set in r, and no others. */

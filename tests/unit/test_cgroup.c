@@ -170,6 +170,141 @@ TEST(a_limit_that_the_kernel_refuses_names_itself)
 	need(cgroup_destroy(&at, &e), &e);
 }
 
+/* Where that many levels are made: the pids hierarchy, or the one of version 2. */
+static void nest(int levels)
+{
+	char p[1300];
+
+	place(p, sizeof(p), "pids");
+	auto_fd int dir = sys_open(p, O_PATH | O_DIRECTORY, 0);
+	assert_true(dir >= 0);
+	for (int i = 0; i < levels; i++) {
+		int next;
+
+		assert_int_equal(sys_mkdirat(dir, "n", 0755), 0);
+		assert_int_equal(sys_mkdirat(dir, "sibling", 0755), 0);
+		next = sys_openat(dir, "n", O_PATH | O_DIRECTORY, 0);
+		close(dir);
+		dir = next;
+	}
+}
+
+TEST(what_was_made_inside_goes_too_however_deep)
+{
+	struct spec_resources r = {0};
+	struct err e = {0};
+	struct cgroup c;
+
+	need_cgroups();
+	need(cgroup_create(&c, &at, &r, &e), &e);
+	cgroup_fini(&c);
+	nest(300);
+	need(cgroup_destroy(&at, &e), &e);
+	assert_false(exists("pids"));
+}
+
+TEST(its_processes_are_counted_stopped_and_signalled)
+{
+	struct spec_resources r = {0};
+	auto_free pid_t *pids = NULL;
+	struct err e = {0};
+	struct cgroup made, c;
+	int status;
+	pid_t pid;
+	size_t n;
+
+	need_cgroups();
+	need(cgroup_create(&made, &at, &r, &e), &e);
+	pid = start(&made);
+	await_member("devices");
+	await_member("freezer");
+	cgroup_fini(&made);
+	need(cgroup_open(&c, &at, &e), &e);
+	need(cgroup_pids(&c, &pids, &n, &e), &e);
+	assert_int_equal(n, 1);
+	assert_int_equal(pids[0], pid);
+	assert_int_equal(cgroup_frozen(&c, &e), 0);
+	need(cgroup_freeze(&c, true, &e), &e);
+	assert_int_equal(cgroup_frozen(&c, &e), 1);
+	need(cgroup_signal(&c, SIGTERM, &e), &e); /* waits for it */
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	assert_int_equal(cgroup_frozen(&c, &e), 1);
+	need(cgroup_freeze(&c, false, &e), &e);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	cgroup_fini(&c);
+	need(cgroup_destroy(&at, &e), &e);
+	need(cgroup_open(&c, &at, &e), &e); /* nothing there: fine */
+	assert_int_equal(c.ndirs, 0);
+	assert_int_equal(cgroup_clone_fd(&c), -1);
+	assert_int_equal(cgroup_freeze(&c, true, &e), -1);
+	assert_int_equal(e.kind, ERR_UNSUPPORTED);
+}
+
+TEST(a_frozen_one_can_be_killed_and_removed)
+{
+	struct spec_resources r = {0};
+	struct err e = {0};
+	struct cgroup c;
+	int status;
+	pid_t pid;
+
+	need_cgroups();
+	need(cgroup_create(&c, &at, &r, &e), &e);
+	pid = start(&c);
+	await_member("freezer");
+	need(cgroup_freeze(&c, true, &e), &e);
+	cgroup_fini(&c);
+	need(cgroup_destroy(&at, &e), &e);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	assert_false(exists("freezer"));
+}
+
+TEST(what_it_uses_is_told_also_when_there_is_nothing)
+{
+	struct spec_resources r = {.memory_limit = {true, 64 << 20}, .pids = {true, 20}};
+	struct cgroup c, none = {.v2 = false};
+	json_int_t limit, pids;
+	struct err e = {0};
+	json_t *stats;
+
+	need_cgroups();
+	need(cgroup_create(&c, &at, &r, &e), &e);
+	need(cgroup_limit(&c, &r, &e), &e);
+	stats = cgroup_stats(&c);
+	assert_int_equal(json_unpack(stats, "{s:{s:{s:I}}, s:{s:I}, s:n}", "memory", "usage",
+				 "limit", &limit, "pids", "limit", &pids, "network_interfaces"),
+		0);
+	assert_int_equal(limit, 64 << 20);
+	assert_int_equal(pids, 20);
+	json_decref(stats);
+	assert_int_equal(cgroup_oom_kills(&c), 0);
+	cgroup_fini(&c);
+	need(cgroup_destroy(&at, &e), &e);
+	stats = cgroup_stats(&none);
+	assert_non_null(json_object_get(stats, "cpu"));
+	json_decref(stats);
+	assert_int_equal(cgroup_oom_fd(&none, &e), -1);
+}
+
+TEST(a_limit_without_a_cgroup_names_its_field)
+{
+	struct spec_resources r = {.cpu_shares = {true, 100}};
+	struct cgroup_place lacks = {.may_lack = true};
+	struct err e = {0};
+	struct cgroup c;
+
+	assert_int_equal(cgroup_create(&c, &lacks, &r, &e), -1);
+	assert_non_null(strstr(e.text, "/linux/resources/cpu/shares"));
+	r.cpu_shares.v = 0;
+	need(cgroup_create(&c, &lacks, &r, &e), &e);
+	assert_int_equal(c.ndirs, 0);
+	need(cgroup_limit(&c, &r, &e), &e);
+	need(cgroup_join(&c, &e), &e);
+	need(cgroup_destroy(&c.place, &e), &e);
+}
+
 TEST(the_root_is_no_cgroup_for_a_container)
 {
 	struct err e = {0};
@@ -183,4 +318,8 @@ RUN_TESTS(UNIT(a_cgroup_is_made_limited_entered_and_removed_with_what_is_in_it),
 	UNIT(one_that_is_in_use_is_not_taken_over),
 	UNIT(an_empty_one_that_was_left_behind_is_taken_over),
 	UNIT(a_limit_that_the_kernel_refuses_names_itself),
-	UNIT(the_root_is_no_cgroup_for_a_container))
+	UNIT(what_was_made_inside_goes_too_however_deep),
+	UNIT(its_processes_are_counted_stopped_and_signalled),
+	UNIT(a_frozen_one_can_be_killed_and_removed),
+	UNIT(what_it_uses_is_told_also_when_there_is_nothing),
+	UNIT(a_limit_without_a_cgroup_names_its_field), UNIT(the_root_is_no_cgroup_for_a_container))

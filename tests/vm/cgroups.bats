@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # svrun-oci's cgroups where the host has version 2 and systemd: limits as the kernel has them, systemd's
-# units, delegation without root, and what is left afterwards (nothing).
+# units, delegation without root, and what is left afterwards (nothing). Those of systemd's older layouts
+# are skipped here: scripts/vm test --cgroups v1|hybrid cgroups.
 
 load ../e2e/helpers
 load ../e2e/oci
@@ -19,6 +20,12 @@ teardown() {
 	rmdir /sys/fs/cgroup/cgroups-t 2>/dev/null || true
 }
 
+layout() { # v2|old
+	local found=old
+	[ "$(stat -fc %T /sys/fs/cgroup)" != cgroup2fs ] || found=v2
+	[ $found = "$1" ] || skip "this machine's cgroups are of another layout"
+}
+
 resources() { # JQ-OBJECT
 	change_config "$B" ".linux.resources += $1"
 }
@@ -35,6 +42,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: limits of memory, CPU, processes and cpusets are in the kernel's files" {
+	layout v2
 	resources '{"memory": {"limit": 67108864, "swap": 100663296, "reservation": 33554432},
 		"cpu": {"shares": 1024, "quota": 20000, "period": 50000, "burst": 1000, "cpus": "0-1", "mems": "0"},
 		"pids": {"limit": 40}}'
@@ -53,6 +61,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: -1 and 0 are no limit" {
+	layout v2
 	resources '{"memory": {"limit": -1, "swap": -1}, "cpu": {"quota": -1, "shares": 0}, "pids": {"limit": -1}}'
 	start
 	expect_file memory.max max
@@ -63,6 +72,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: limits of disks, huge pages and RDMA" {
+	layout v2
 	local disk
 	disk=$(cat /sys/block/vda/dev)
 	resources "{\"blockIO\": {\"weight\": 500,
@@ -81,6 +91,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: unified is written as it is, last, and a file that is not there is an error" {
+	layout v2
 	resources '{"memory": {"limit": 67108864}, "unified": {"memory.max": "71303168", "memory.high": "41943040"}}'
 	start
 	expect_file memory.max 71303168
@@ -95,6 +106,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: fields that only version 1 had are refused by name" {
+	layout v2
 	local field
 	for field in '"memory": {"swappiness": 10}' '"memory": {"disableOOMKiller": true}' \
 		'"memory": {"kernel": 1048576}' '"network": {"classID": 7}' '"cpu": {"realtimeRuntime": 1000}' \
@@ -109,6 +121,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: the device filter lets through what is granted, and nothing else" {
+	layout v2
 	change_config "$B" '.linux.resources.devices = [{"allow": false, "access": "rwm"}, {"allow": true, "type": "c", "major": 10, "minor": 229, "access": "rw"}]
 		| .process.capabilities.bounding += ["CAP_MKNOD"] | .process.capabilities.effective += ["CAP_MKNOD"] | .process.capabilities.permitted += ["CAP_MKNOD"]'
 	set_script "$B" 'mknod /fuse c 10 229; mknod /kmsg c 1 11; mknod /null c 1 3
@@ -120,6 +133,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: a process is in its cgroup from its first moment on, in a namespace of its own" {
+	layout v2
 	change_config "$B" '.linux.namespaces += [{"type": "cgroup"}]
 		| .mounts += [{"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"]}, {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup"}]'
 	set_script "$B" 'cat /proc/self/cgroup; cat /sys/fs/cgroup/cgroup.procs; grep cgroup2 /proc/self/mountinfo; mkdir /sys/fs/cgroup/sub && echo made'
@@ -132,6 +146,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: without a cgroup namespace only its own cgroup is shown, read-only" {
+	layout v2
 	change_config "$B" '.mounts += [{"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"]}, {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup"}]'
 	set_script "$B" 'cat /sys/fs/cgroup/cgroup.procs; ls /sys/fs/cgroup; mkdir /sys/fs/cgroup/sub || echo refused'
 	run oci run -b "$B" "$ID"
@@ -140,6 +155,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: update changes what it names, and nothing else" {
+	layout v2
 	resources '{"memory": {"limit": 67108864, "swap": 100663296}, "cpu": {"quota": 20000, "period": 50000}}'
 	start
 	oci update --memory 134217728 --memory-swap 134217728 "$ID"
@@ -168,6 +184,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: pause and resume; a paused container can be killed" {
+	layout v2
 	start
 	oci pause "$ID"
 	expect_file cgroup.freeze 1
@@ -182,6 +199,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: statistics count, and running out of memory is an event" {
+	layout v2
 	resources '{"memory": {"limit": 16777216, "swap": 16777216}}'
 	set_script "$B" 'sleep 1; sh -c "head -c 100m /dev/zero | tail -c 90m >/dev/null"; sleep 3'
 	start
@@ -193,6 +211,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: cgroups made inside, with processes in them, go with the container" {
+	layout v2
 	change_config "$B" '.linux.namespaces = [.linux.namespaces[] | select(.type != "pid")]'
 	start
 	mkdir -p "$CG/a/b/c" "$CG/d"
@@ -204,6 +223,7 @@ expect_file() { # FILE TEXT
 }
 
 @test "version 2: a cgroup whose parent has processes gets no controllers: the limit says so" {
+	layout v2
 	mkdir -p /sys/fs/cgroup/cgroups-t/busy
 	setsid sleep 300 &
 	local pid=$!
@@ -228,6 +248,7 @@ systemd_path() { # UNIT
 }
 
 @test "systemd: a scope in its slice, with limits that systemd knows" {
+	layout v2
 	change_config "$B" '.linux.cgroupsPath = $p' --arg p "cgroups-t.slice:pre:$ID"
 	resources '{"memory": {"limit": 67108864, "swap": 100663296, "reservation": 33554432},
 		"cpu": {"shares": 512, "quota": 20000, "period": 50000, "cpus": "0", "mems": "0"}, "pids": {"limit": 40}}'
@@ -261,6 +282,7 @@ systemd_path() { # UNIT
 }
 
 @test "systemd: no cgroupsPath, an empty slice, and names that need escaping" {
+	layout v2
 	change_config "$B" 'del(.linux.cgroupsPath)'
 	start --systemd-cgroup
 	grep -q "^0::/system.slice/svrun-$ID.scope\$" "/proc/$(oci state "$ID" | jq .pid)/cgroup"
@@ -304,4 +326,110 @@ systemd_path() { # UNIT
 		expect_in "$err" cgroupsPath
 	done
 	expect_oci_clean
+}
+
+@test "systemd, older layouts: all hierarchies, limits and device rules that outlive a reload" {
+	layout old
+	change_config "$B" '.linux.cgroupsPath = $p' --arg p "cgroups-t.slice:pre:$ID"
+	resources '{"memory": {"limit": 67108864}, "cpu": {"shares": 512, "quota": 20000, "period": 50000, "cpus": "0"}, "pids": {"limit": 40}}'
+	start --systemd-cgroup
+	local unit="pre-$ID.scope" pid line path controller
+	pid=$(oci state "$ID" | jq .pid)
+	while IFS=: read -r _ line path; do
+		[ -z "$line" ] || [ "$path" = "/cgroups.slice/cgroups-t.slice/$unit" ] || fail "$line: $path"
+	done <"/proc/$pid/cgroup"
+	systemctl daemon-reload
+	sleep 1
+	path=cgroups.slice/cgroups-t.slice/$unit
+	[ "$(cat "/sys/fs/cgroup/memory/$path/memory.limit_in_bytes")" = 67108864 ]
+	[ "$(cat "/sys/fs/cgroup/cpu/$path/cpu.shares")" = 512 ]
+	[ "$(cat "/sys/fs/cgroup/cpu/$path/cpu.cfs_quota_us")" = 20000 ]
+	[ "$(cat "/sys/fs/cgroup/pids/$path/pids.max")" = 40 ]
+	[ "$(cat "/sys/fs/cgroup/cpuset/$path/cpuset.cpus")" = 0 ]
+	grep -q '^c 1:3 rwm$' "/sys/fs/cgroup/devices/$path/devices.list"
+	! grep -q '^a' "/sys/fs/cgroup/devices/$path/devices.list"
+	oci update --memory 134217728 --pids-limit 55 "$ID"
+	[ "$(systemctl show -P TasksMax "$unit")" = 55 ]
+	[ "$(cat "/sys/fs/cgroup/memory/$path/memory.limit_in_bytes")" = 134217728 ]
+	oci delete --force "$ID"
+	for controller in /sys/fs/cgroup/*/; do
+		[ ! -e "$controller/$path" ] || fail "left: $controller/$path"
+	done
+	[ "$(systemctl show -P LoadState "$unit")" = not-found ]
+}
+
+# ---- without root ----
+
+# A bundle for the unprivileged user, who is root inside.
+rootless_bundle() {
+	change_config "$B" 'del(.linux.cgroupsPath) | .linux.namespaces += [{"type": "user"}]
+		| .linux.uidMappings = [{"containerID": 0, "hostID": 1000, "size": 1}]
+		| .linux.gidMappings = [{"containerID": 0, "hostID": 1000, "size": 1}]
+		| .linux.namespaces = [.linux.namespaces[] | select(.type != "network")]
+		| .mounts = [.mounts[] | select(.type != "sysfs" and .type != "cgroup")]
+		| (.mounts[] | select(.destination == "/dev/pts") | .options) = ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"]'
+	chown -R svrun: "$T"
+	chmod 755 "$WORK" "$T"
+}
+
+# svrun-oci in the user's session, where cgroups are delegated.
+delegated() {
+	as-svrun "$OCI" --root "$T/user-state" "$@"
+}
+
+@test "without root: in a delegated tree a container has its own cgroup and limits" {
+	layout v2
+	rootless_bundle
+	resources '{"memory": {"limit": 67108864}, "pids": {"limit": 40}}'
+	chown svrun: "$B/config.json"
+	delegated run -d -b "$B" "$ID" </dev/null >/dev/null
+	local pid path
+	pid=$(jq .pid "$T/user-state/$ID/state.json")
+	path=$(cut -d: -f3 "/proc/$pid/cgroup")
+	[[ $path == /user.slice/user-1000.slice/user@1000.service/*"/$ID" ]]
+	CG=/sys/fs/cgroup$path
+	expect_file memory.max 67108864
+	expect_file pids.max 40
+	delegated pause "$ID"
+	expect_file cgroup.freeze 1
+	delegated resume "$ID"
+	delegated update --pids-limit 41 "$ID"
+	expect_file pids.max 41
+	delegated delete --force "$ID"
+	[ ! -e "$CG" ]
+}
+
+@test "without root: systemd's user instance makes the scope" {
+	layout v2
+	rootless_bundle
+	resources '{"memory": {"limit": 67108864}, "pids": {"limit": 40}}'
+	chown svrun: "$B/config.json"
+	delegated --systemd-cgroup run -d -b "$B" "$ID" </dev/null >/dev/null
+	local pid path
+	pid=$(jq .pid "$T/user-state/$ID/state.json")
+	path=$(cut -d: -f3 "/proc/$pid/cgroup")
+	[[ $path == "/user.slice/user-1000.slice/user@1000.service/user.slice/svrun-$ID.scope" ]] || fail "$path"
+	CG=/sys/fs/cgroup$path
+	expect_file memory.max 67108864
+	expect_file pids.max 40
+	delegated delete --force "$ID"
+	[ ! -e "$CG" ]
+}
+
+@test "without root: where nothing is delegated it goes without, unless a limit is asked for" {
+	rootless_bundle
+	set_script "$B" 'echo ran'
+	chown svrun: "$B/config.json"
+	run runuser -u svrun -- "$OCI" --root "$T/user-state" run -b "$B" "$ID"
+	[ "$status" = 0 ] || fail "$output"
+	expect_in "$output" ran
+	resources '{"pids": {"limit": 40}}'
+	chown svrun: "$B/config.json"
+	run runuser -u svrun -- "$OCI" --root "$T/user-state" run -b "$B" "$ID"
+	[ "$status" = 1 ]
+	expect_in "$output" "/linux/resources/pids/limit needs a cgroup" Delegate
+	change_config "$B" '.linux.cgroupsPath = "/asked/for"'
+	chown svrun: "$B/config.json"
+	run runuser -u svrun -- "$OCI" --root "$T/user-state" run -b "$B" "$ID"
+	[ "$status" = 1 ]
 }
