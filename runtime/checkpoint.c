@@ -27,24 +27,30 @@ static int open_folder(const char *path, struct err *e)
 	return fd < 0 ? err_sys(e, "folder %s", path) : steal_fd(&fd);
 }
 
-int checkpoint_folders(const struct checkpoint_options *o, int *images, int *work, struct err *e)
+int checkpoint_folders(
+	const struct checkpoint_options *o, struct checkpoint_folders *f, struct err *e)
 {
-	auto_fd int fd = open_folder(o->images, e);
-
-	if (fd < 0)
+	f->work = -1;
+	f->images = open_folder(o->images, e);
+	if (f->images < 0)
 		return -1;
-	*work = open_folder(o->work ? o->work : o->images, e);
-	if (*work < 0)
-		return -1;
-	*images = steal_fd(&fd);
-	return 0;
+	f->work = open_folder(o->work ? o->work : o->images, e);
+	if (f->work >= 0)
+		return 0;
+	checkpoint_folders_close(f);
+	return -1;
 }
 
-void checkpoint_common(
-	const struct checkpoint_options *o, int images, int work, const char *log, struct buf *b)
+void checkpoint_folders_close(struct checkpoint_folders *f)
 {
-	criu_put_int(b, CRIU_IMAGES_FD, (unsigned)images);
-	criu_put_int(b, CRIU_WORK_FD, (unsigned)work);
+	sys_close_ref(&f->images);
+	sys_close_ref(&f->work);
+}
+
+void checkpoint_common(const struct checkpoint_options *o, const char *log, struct buf *b)
+{
+	criu_put_int(b, CRIU_IMAGES_FD, CRIU_FIRST_FD);
+	criu_put_int(b, CRIU_WORK_FD, CRIU_FIRST_FD + 1);
 	criu_put_int(b, CRIU_LOG_LEVEL, LOG_LEVEL);
 	criu_put_str(b, CRIU_LOG_FILE, log);
 	criu_put_int(b, CRIU_NOTIFY_SCRIPTS, true);
@@ -84,6 +90,19 @@ int checkpoint_note(const struct checkpoint_options *o, const struct criu_note *
 	return sys_write_all(o->status_fd, "", 1) < 0 ? err_sys(e, "--status-fd") : 0;
 }
 
+bool checkpoint_path_of(int fd, char out[PATH_MAX])
+{
+	char link[48];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, out, PATH_MAX - 1);
+	if (n <= 0 || out[0] != '/')
+		return false;
+	out[n] = '\0';
+	return true;
+}
+
 /* ---- mounts that come from outside ---- */
 
 /* Where a path of the config really is inside, as the kernel shows it. Returns false when it is not
@@ -91,17 +110,8 @@ int checkpoint_note(const struct checkpoint_options *o, const struct criu_note *
 static bool place_inside(int root, const char *path, char out[PATH_MAX])
 {
 	auto_fd int fd = sys_open_in_root(root, path, O_PATH, 0);
-	char link[48];
-	ssize_t n;
 
-	if (fd < 0)
-		return false;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, out, PATH_MAX - 1);
-	if (n <= 0 || out[0] != '/')
-		return false;
-	out[n] = '\0';
-	return true;
+	return fd >= 0 && checkpoint_path_of(fd, out);
 }
 
 /* Binds of the config are known in the images by their destinations. */
@@ -117,23 +127,31 @@ static void put_binds(const struct spec *spec, int root, struct buf *b)
 	}
 }
 
-/* Device nodes of the host that were bound: the null device over masked files, and all devices in
- * a user namespace. They are known by their host's paths.
+/* What else is bound from the host: device nodes (the null device over masked files, all of them in
+ * a user namespace), known by their host's paths, and cgroups, known by their hierarchy.
  *
  * A line: ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS... - TYPE SOURCE ... */
-static void put_device(char *line, struct buf *b)
+static void put_bound(char *line, struct buf *b)
 {
 	char *type = strstr(line, " - "), *field[5] = {NULL};
+	auto_free char *name = NULL;
 
-	if (!type || !str_starts(type, " - devtmpfs "))
+	if (!type)
 		return;
+	type[0] = '\0';
+	type += strlen(" - ");
+	type[strcspn(type, " ")] = '\0';
 	for (size_t i = 0; i < 5; i++)
 		field[i] = strsep(&line, " ");
-	if (field[4] && !str_eq(field[3], "/")) {
-		auto_free char *device = mem_printf("/dev%s", field[3]);
-
-		criu_put_pair(b, CRIU_EXT_MOUNT, field[4], device, 0);
-	}
+	if (!field[4])
+		return;
+	if (str_eq(type, "devtmpfs") && !str_eq(field[3], "/"))
+		name = mem_printf("/dev%s", field[3]);
+	else if (str_starts(type, "cgroup"))
+		name = mem_printf(CHECKPOINT_CGROUP "%s",
+			str_eq(type, "cgroup") ? strrchr(field[4], '/') + 1 : "");
+	if (name)
+		criu_put_pair(b, CRIU_EXT_MOUNT, field[4], name, 0);
 }
 
 static int put_mounts(const struct spec *spec, pid_t pid, struct buf *b, struct err *e)
@@ -150,7 +168,7 @@ static int put_mounts(const struct spec *spec, pid_t pid, struct buf *b, struct 
 	if (file_read(AT_FDCWD, path, &text, e) < 0)
 		return -1;
 	for (char *rest = text.data, *line; (line = strsep(&rest, "\n")) != NULL;)
-		put_device(line, b);
+		put_bound(line, b);
 	return 0;
 }
 
@@ -218,7 +236,27 @@ static bool is_inner_pipe(const struct cgroup *c, const char *link, bool writes)
 	return false;
 }
 
-static int save_descriptors(int images, pid_t pid, const struct cgroup *c, struct err *e)
+/* The host's null device is on a mount that the container does not have: its name in images instead
+ * of its path. */
+static void name_null(pid_t pid, int fd, char link[PATH_MAX])
+{
+	auto_buf struct buf info = BUF_INIT(4096);
+	struct stat st;
+	char path[48];
+	const char *id;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", (int)pid, fd);
+	if (file_read(AT_FDCWD, path, &info, NULL) < 0)
+		return;
+	id = strstr(info.data, "mnt_id:\t");
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	if (id && sys_fstatat(AT_FDCWD, path, &st, 0) == 0)
+		snprintf(link, PATH_MAX, "file[%lx:%jx]",
+			strtoul(id + strlen("mnt_id:\t"), NULL, 10), (uintmax_t)st.st_ino);
+}
+
+static int put_descriptors(
+	int images, pid_t pid, const struct cgroup *c, struct buf *b, struct err *e)
 {
 	auto_json json_t *all = json_array();
 	auto_buf struct buf text = BUF_INIT(16 << 10);
@@ -232,6 +270,10 @@ static int save_descriptors(int images, pid_t pid, const struct cgroup *c, struc
 		link[n > 0 ? n : 0] = '\0';
 		if (!str_utf8(link, strlen(link)) || is_inner_pipe(c, link, fd > 0))
 			link[0] = '\0';
+		if (str_eq(link, "/dev/null")) {
+			name_null(pid, fd, link);
+			criu_put_str(b, CRIU_EXTERNAL, link);
+		}
 		json_array_append_new(all, json_string(link));
 	}
 	json_text(all, true, &text);
@@ -244,72 +286,84 @@ static int save_descriptors(int images, pid_t pid, const struct cgroup *c, struc
 static bool freezer(const struct cgroup *c, char out[PATH_MAX])
 {
 	int dir = cgroup_dir_of(c, "freezer");
-	char link[48];
-	ssize_t n;
 
-	if (dir < 0)
-		return false;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
-	n = readlink(link, out, PATH_MAX - 1);
-	if (n <= 0)
-		return false;
-	out[n] = '\0';
-	return true;
+	return dir >= 0 && checkpoint_path_of(dir, out);
 }
+
+struct saving {
+	const struct checkpoint_options *o;
+	const struct spec *spec;
+	const struct state *s;
+	struct cgroup cgroup;
+	struct checkpoint_folders folders;
+};
 
 static int note(void *ctx, const struct criu_note *n, struct err *e)
 {
-	return checkpoint_note(ctx, n, e);
+	const struct saving *a = ctx;
+
+	return checkpoint_note(a->o, n, e);
 }
 
-static int save(const struct checkpoint_options *o, const struct spec *spec, const struct state *s,
-	const struct cgroup *c, struct err *e)
+static int put_options(const struct saving *a, struct buf *b, struct err *e)
+{
+	const struct checkpoint_options *o = a->o;
+	pid_t pid = a->s->pid;
+	char path[PATH_MAX];
+
+	checkpoint_common(o, LOG, b);
+	criu_put_int(b, CRIU_PID, (unsigned)pid);
+	criu_put_int(b, CRIU_LEAVE_RUNNING, o->leave_running);
+	criu_put_str(b, CRIU_ROOT, a->s->rootfs);
+	if (o->parent)
+		criu_put_str(b, CRIU_PARENT_IMAGES, o->parent);
+	if (o->parent || o->pre_dump)
+		criu_put_int(b, CRIU_TRACK_MEM, true);
+	if (freezer(&a->cgroup, path))
+		criu_put_str(b, CRIU_FREEZE_CGROUP, path);
+	if (put_namespaces(a->spec, pid, b, e) < 0)
+		return -1;
+	if (o->pre_dump)
+		return 0;
+	if (put_mounts(a->spec, pid, b, e) < 0)
+		return -1;
+	return put_descriptors(a->folders.images, pid, &a->cgroup, b, e);
+}
+
+static int save(struct saving *a, struct err *e)
 {
 	auto_buf struct buf opts = BUF_INIT(REQUEST_MAX);
-	auto_fd int images = -1, work = -1;
-	struct checkpoint_options copy = *o;
+	const int fds[] = {a->folders.images, a->folders.work};
 	struct criu_options run = {
-		.program = o->criu,
-		.kind = o->pre_dump ? CRIU_PRE_DUMP : CRIU_DUMP,
+		.program = a->o->criu,
+		.kind = a->o->pre_dump ? CRIU_PRE_DUMP : CRIU_DUMP,
 		.opts = &opts,
+		.log_dir = a->folders.work,
 		.log = LOG,
 		.stdio = {-1, -1, -1},
+		.fds = fds,
+		.nfds = 2,
 		.note = note,
-		.ctx = &copy,
+		.ctx = a,
 	};
-	char path[PATH_MAX];
 	pid_t none;
 
-	if (checkpoint_folders(o, &images, &work, e) < 0)
-		return -1;
-	run.log_dir = work;
-	checkpoint_common(o, images, work, LOG, &opts);
-	criu_put_int(&opts, CRIU_PID, (unsigned)s->pid);
-	criu_put_int(&opts, CRIU_LEAVE_RUNNING, o->leave_running);
-	criu_put_str(&opts, CRIU_ROOT, s->rootfs);
-	if (o->parent)
-		criu_put_str(&opts, CRIU_PARENT_IMAGES, o->parent);
-	if (o->parent || o->pre_dump)
-		criu_put_int(&opts, CRIU_TRACK_MEM, true);
-	if (freezer(c, path))
-		criu_put_str(&opts, CRIU_FREEZE_CGROUP, path);
-	if (put_namespaces(spec, s->pid, &opts, e) < 0)
-		return -1;
-	if (!o->pre_dump && (put_mounts(spec, s->pid, &opts, e) < 0 ||
-				    save_descriptors(images, s->pid, c, e) < 0))
-		return -1;
-	return criu_run(&run, &none, e);
+	return put_options(a, &opts, e) < 0 ? -1 : criu_run(&run, &none, e);
 }
 
 int checkpoint_save(const struct checkpoint_options *o, const struct spec *spec,
 	const struct state *s, struct err *e)
 {
-	struct cgroup c;
+	struct saving a = {.o = o, .spec = spec, .s = s};
 	int rc;
 
-	if (cgroup_open(&c, &s->cgroup, e) < 0)
+	if (cgroup_open(&a.cgroup, &s->cgroup, e) < 0)
 		return -1;
-	rc = save(o, spec, s, &c, e);
-	cgroup_fini(&c);
+	rc = checkpoint_folders(o, &a.folders, e);
+	if (rc == 0) {
+		rc = save(&a, e);
+		checkpoint_folders_close(&a.folders);
+	}
+	cgroup_fini(&a.cgroup);
 	return rc;
 }

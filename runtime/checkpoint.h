@@ -1,7 +1,8 @@
 /* Saving a running container into image files, and restoring one, through criu.
  *
  *	IMAGES/NAME.img          criu's
- *	IMAGES/descriptors.json  what the first process's 0-2 were: ["/dev/null", "pipe:[7]", ...]
+ *	IMAGES/descriptors.json  what the first process's 0-2 were: ["pipe:[7]", ...], with
+ *	                         "file[18:4]" (mount, inode) for the host's null device
  *	WORK/dump.log, restore.log
  *
  * Image files decide what criu makes of a process, and criu believes them: they may come only from
@@ -15,6 +16,8 @@
  * Source: criu(8), runc's checkpoint and restore. */
 #ifndef RUNTIME_CHECKPOINT_H
 #define RUNTIME_CHECKPOINT_H
+
+#include <limits.h>
 
 #include "runtime/cgroup.h"
 #include "runtime/criu.h"
@@ -68,18 +71,24 @@ int checkpoint_restore(struct restore *r, struct err *e) must_check;
 
 /* ---- for restore.c and restored.c ---- */
 
-/* Open o's folders. */
+/* The two folders: first among the descriptors that criu gets. */
+struct checkpoint_folders {
+	int images, work;
+};
 int checkpoint_folders(
-	const struct checkpoint_options *o, int *images, int *work, struct err *e) must_check;
+	const struct checkpoint_options *o, struct checkpoint_folders *f, struct err *e) must_check;
+void checkpoint_folders_close(struct checkpoint_folders *f);
 /* What both requests have. */
-void checkpoint_common(
-	const struct checkpoint_options *o, int images, int work, const char *log, struct buf *b);
+void checkpoint_common(const struct checkpoint_options *o, const char *log, struct buf *b);
 /* Is it a bind mount? */
 bool checkpoint_is_bind(const struct spec_mount *m);
 /* Our side of a note that both may get. */
 int checkpoint_note(
 	const struct checkpoint_options *o, const struct criu_note *n, struct err *e) must_check;
+/* The path of what is open. */
+bool checkpoint_path_of(int fd, char out[PATH_MAX]);
 #define CHECKPOINT_DESCRIPTORS "descriptors.json"
+#define CHECKPOINT_CGROUP "cgroup:" /* and a hierarchy's name: such a mount in images */
 /* How a namespace that is not saved is called in images, "extRootNetNS", or NULL for kinds that are
  * joined by path. */
 const char *checkpoint_ns_key(enum ns_kind k);

@@ -14,7 +14,7 @@
 #include "runtime/sync.h"
 
 /* RPC_FD is what "criu swrk" is told; the others have to be out of the way of what goes below. */
-enum { RPC_FD = 3, HIGH_FD = 64, FDS_MAX = 8 };
+enum { RPC_FD = 3, HIGH_FD = 64, FDS_MAX = 16 };
 enum { REQUEST_MAX = 1 << 20, ANSWER_MAX = 64 << 10, LOG_READ = 256 << 10, LOG_LINES = 3 };
 enum { KIND_NOTIFY = 6 };
 
@@ -209,7 +209,7 @@ static int place_fds(const struct criu_options *o, int rpc)
 
 /* Its PATH is for iptables, ip and tar, which it runs: the system's, whatever ours is. What its
  * configuration files could add (scripts that it runs, among others) is not what we asked for. */
-static int become_criu(const struct criu_options *o, int gate, int rpc, struct err *e)
+static int become_criu(const struct criu_options *o, int gate, struct err *e)
 {
 	static const char *const env[] = {
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL};
@@ -217,18 +217,23 @@ static int become_criu(const struct criu_options *o, int gate, int rpc, struct e
 	const char *argv[] = {program, "--no-default-config", "swrk", "3", NULL};
 	struct sync_msg ready = {.kind = SYNC_ALONE};
 	sigset_t none;
+	int rpc[2];
 
 	sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return err_sys(e, "prepare criu");
+	/* Made here: criu looks up the descriptors that a request names in the process that made
+	 * its socket, which must be in criu's own mount namespace. */
 	gate = fcntl(gate, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (gate < 0)
+	if (gate < 0 || sys_socketpair(rpc) < 0)
 		return err_sys(e, "prepare criu");
 	if (o->enter && o->enter(o->ctx, e) < 0)
 		return -1;
-	if (sync_send(gate, &ready, -1, e) < 0 || sync_expect(gate, SYNC_GO, &ready, NULL, e) < 0)
+	if (sync_send(gate, &ready, rpc[0], e) < 0 ||
+		sync_expect(gate, SYNC_GO, &ready, NULL, e) < 0)
 		return -1;
-	if (chdir("/") < 0 || place_fds(o, rpc) < 0)
+	close(rpc[0]); /* or it would wait for itself */
+	if (chdir("/") < 0 || place_fds(o, rpc[1]) < 0)
 		return err_sys(e, "prepare criu");
 	/* Looked up in the PATH of the runtime, never of a container. */
 	execvpe(program, (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
@@ -236,40 +241,37 @@ static int become_criu(const struct criu_options *o, int gate, int rpc, struct e
 	return err_hint(e, "install criu, or name it with --criu");
 }
 
-static pid_t start(const struct criu_options *o, int *gate, int *rpc, struct err *e)
+static pid_t start(const struct criu_options *o, int *gate, struct err *e)
 {
-	int g[2], r[2];
+	int pair[2];
 	pid_t pid;
 
-	if (sys_socketpair(g) < 0)
+	if (sys_socketpair(pair) < 0)
 		return err_sys(e, "socketpair");
-	auto_fd int their_gate = g[1];
-	*gate = g[0];
-	if (sys_socketpair(r) < 0)
-		return err_sys(e, "socketpair");
-	auto_fd int their_rpc = r[1];
-	*rpc = r[0];
+	auto_fd int theirs = pair[1];
+	*gate = pair[0];
 	pid = fork();
 	if (pid < 0)
 		return err_sys(e, "fork");
 	if (pid == 0) {
 		struct err why = {0};
 
-		close(*gate); /* or it would wait for itself */
-		close(*rpc);
-		become_criu(o, their_gate, their_rpc, &why);
-		sync_fail(their_gate, 125, &why);
+		close(*gate);
+		if (become_criu(o, theirs, &why) < 0)
+			sync_fail(theirs, 125, &why);
 		_exit(125);
 	}
 	return pid;
 }
 
-static int let_go(const struct criu_options *o, int gate, pid_t pid, struct err *e)
+static int let_go(const struct criu_options *o, int gate, pid_t pid, int *rpc, struct err *e)
 {
 	struct sync_msg m;
 
-	if (sync_expect(gate, SYNC_ALONE, &m, NULL, e) < 0)
+	if (sync_expect(gate, SYNC_ALONE, &m, rpc, e) < 0)
 		return -1;
+	if (*rpc < 0)
+		return err_set(e, ERR_SYSTEM, "no way to talk to criu");
 	if (o->ready && o->ready(o->ctx, pid, e) < 0)
 		return -1;
 	m = (struct sync_msg){.kind = SYNC_GO};
@@ -400,13 +402,13 @@ static int reap(pid_t pid)
 int criu_run(const struct criu_options *o, pid_t *pid, struct err *e)
 {
 	auto_fd int gate = -1, rpc = -1;
-	pid_t restored = 0, criu = start(o, &gate, &rpc, e);
+	pid_t restored = 0, criu = start(o, &gate, e);
 	bool started;
 	int rc, status;
 
 	if (criu < 0)
 		return -1;
-	started = let_go(o, gate, criu, e) == 0;
+	started = let_go(o, gate, criu, &rpc, e) == 0;
 	rc = started ? converse(o, rpc, &restored, e) : -1;
 	sys_close_ref(&rpc); /* ends it, should it wait for more (after a pre-dump) */
 	if (rc < 0)

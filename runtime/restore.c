@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -22,6 +23,7 @@ enum { REQUEST_MAX = 1 << 20, DESCRIPTORS_MAX = 64 << 10 };
 struct restoring {
 	struct restore *r;
 	struct cgroup cgroup;
+	struct checkpoint_folders folders;
 	struct buf *opts; /* until it is sent */
 	bool checked;
 };
@@ -93,6 +95,21 @@ static int make_places(const struct restore *r, int root, struct err *e)
 	return 0;
 }
 
+/* The folders again, at the same numbers, as this mount namespace has them: criu mounts in WORK. */
+static int reopen_folders(const struct restoring *a, struct err *e)
+{
+	struct checkpoint_folders f;
+	int rc = 0;
+
+	if (checkpoint_folders(a->r->o, &f, e) < 0)
+		return -1;
+	if (sys_dup3(f.images, a->folders.images, O_CLOEXEC) < 0 ||
+		sys_dup3(f.work, a->folders.work, O_CLOEXEC) < 0)
+		rc = err_sys(e, "the folders for criu");
+	checkpoint_folders_close(&f);
+	return rc;
+}
+
 /* criu wants a root that is a mount point, below a folder that nothing covers: made in a mount
  * namespace of its own, so that the host never has it, whatever happens to us. */
 static int enter(void *ctx, struct err *e)
@@ -104,12 +121,32 @@ static int enter(void *ctx, struct err *e)
 		return -1;
 	if (unshare(CLONE_NEWNS) < 0 || sys_mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return err_sys(e, "a mount namespace for criu");
+	/* Inherited: criu 3.17 does not save it. */
+	if (r->spec->process.no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys(e, "no_new_privs");
+	if (reopen_folders(a, e) < 0)
+		return -1;
 	if (sys_mount(r->rootfs, r->mount_point, NULL, MS_BIND | MS_REC, NULL) < 0)
 		return err_sys(e, "root %s", r->rootfs);
 	auto_fd int root = sys_open(r->mount_point, O_PATH | O_DIRECTORY, 0);
 	if (root < 0)
 		return err_sys(e, "root %s", r->rootfs);
 	return make_places(r, root, e);
+}
+
+/* The cgroups in the images are below another one; and they may be mounted. */
+static void put_cgroups(const struct cgroup *c, struct buf *b)
+{
+	char path[PATH_MAX];
+
+	if (c->place.path[0])
+		criu_put_pair(b, CRIU_CGROUP_ROOT, NULL, c->place.path, 0);
+	for (size_t i = 0; i < c->ndirs; i++) {
+		auto_free char *name = mem_printf(CHECKPOINT_CGROUP "%s", c->dirs[i].hierarchy);
+
+		if (checkpoint_path_of(c->dirs[i].dir, path))
+			criu_put_pair(b, CRIU_EXT_MOUNT, name, path, 0);
+	}
 }
 
 static int ready(void *ctx, pid_t pid, struct err *e)
@@ -119,9 +156,7 @@ static int ready(void *ctx, pid_t pid, struct err *e)
 
 	if (cgroup_scope(&a->cgroup, pid, limits, e) < 0)
 		return -1;
-	/* The cgroups in the images are below another one. */
-	if (a->cgroup.place.path[0])
-		criu_put_pair(a->opts, CRIU_CGROUP_ROOT, NULL, a->cgroup.place.path, 0);
+	put_cgroups(&a->cgroup, a->opts);
 	return cgroup_limit(&a->cgroup, limits, e);
 }
 
@@ -159,26 +194,60 @@ static int note(void *ctx, const struct criu_note *n, struct err *e)
 
 /* ---- the request ---- */
 
+/* What criu gets open: folders, namespaces, the null device. */
+struct files {
+	int v[2 + 3 + NS_KINDS];
+	size_t n;
+};
+
+static int put_file(
+	struct files *f, const char *path, int flags, const char *key, struct buf *b, struct err *e)
+{
+	int fd = sys_open(path, flags, 0);
+
+	if (fd < 0)
+		return err_sys(e, "%s", path);
+	criu_put_pair(b, CRIU_INHERIT_FD, key, NULL, CRIU_FIRST_FD + f->n);
+	f->v[f->n++] = fd;
+	return 0;
+}
+
 /* "pipe:[123]", and nothing else. */
 static bool is_pipe(const char *s)
 {
-	static const char head[] = "pipe:[";
-	size_t n;
+	uint64_t n;
+	char number[24];
+	int end = 0;
 
-	if (!str_starts(s, head))
-		return false;
-	s += strlen(head);
-	n = strspn(s, "0123456789");
-	return n > 0 && n < 20 && str_eq(s + n, "]");
+	return sscanf(s, "pipe:[%20[0-9]]%n", number, &end) == 1 && end && !s[end] &&
+	       str_u64(number, UINT64_MAX, &n) == 0;
 }
 
-/* Pipes that were its standard streams become ours. */
-static int put_streams(int images, struct buf *b, struct err *e)
+/* "file[18:4]": how checkpoint called the host's null device. */
+static bool is_null(const char *s)
+{
+	char mount[20], inode[20];
+	int end = 0;
+
+	return sscanf(s, "file[%16[0-9a-f]:%16[0-9a-f]]%n", mount, inode, &end) == 2 && end &&
+	       !s[end];
+}
+
+static int put_stream(unsigned i, const char *s, struct files *f, struct buf *b, struct err *e)
+{
+	if (is_pipe(s))
+		criu_put_pair(b, CRIU_INHERIT_FD, s, NULL, i);
+	/* criu takes the first letter for a slash. */
+	return is_null(s) ? put_file(f, "/dev/null", O_RDWR, s + 1, b, e) : 0;
+}
+
+/* Pipes that were its standard streams become ours, and the host's null device the host's. */
+static int put_streams(struct files *f, struct buf *b, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(DESCRIPTORS_MAX);
 	auto_json json_t *all = NULL;
 
-	if (file_read(images, CHECKPOINT_DESCRIPTORS, &text, e) < 0)
+	if (file_read(f->v[0], CHECKPOINT_DESCRIPTORS, &text, e) < 0)
 		return -1;
 	all = json_parse(text.data ? text.data : "", text.len, e);
 	if (!all)
@@ -191,8 +260,8 @@ static int put_streams(int images, struct buf *b, struct err *e)
 
 		if (!s)
 			return err_set(e, ERR_CORRUPT, CHECKPOINT_DESCRIPTORS ": expected strings");
-		if (is_pipe(s))
-			criu_put_pair(b, CRIU_INHERIT_FD, s, NULL, i);
+		if (put_stream((unsigned)i, s, f, b, e) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -220,8 +289,8 @@ static void put_mounts(const struct restore *r, struct buf *b)
 		criu_put_pair(b, CRIU_EXT_MOUNT, s->devices[i].path, s->devices[i].path, 0);
 }
 
-/* Namespaces of others. fds: those that criu gets open. */
-static int put_namespaces(const struct spec *s, struct buf *b, int *fds, size_t *n, struct err *e)
+/* Namespaces of others. */
+static int put_namespaces(const struct spec *s, struct buf *b, struct files *f, struct err *e)
 {
 	for (enum ns_kind k = 0; k < NS_KINDS; k++) {
 		const char *path = s->namespaces[k].path, *key = checkpoint_ns_key(k);
@@ -235,11 +304,8 @@ static int put_namespaces(const struct spec *s, struct buf *b, int *fds, size_t 
 			criu_put_pair(b, CRIU_JOIN_NS, ns_name(k), path, 0);
 			continue;
 		}
-		fds[*n] = sys_open(path, O_RDONLY, 0);
-		if (fds[*n] < 0)
-			return err_sys(e, "%s namespace %s", ns_name(k), path);
-		criu_put_pair(b, CRIU_INHERIT_FD, key, NULL, CRIU_FIRST_FD + *n);
-		(*n)++;
+		if (put_file(f, path, O_RDONLY, key, b, e) < 0)
+			return err_ctx(e, "%s namespace", ns_name(k));
 	}
 	return 0;
 }
@@ -258,16 +324,16 @@ static void put_options(const struct restore *r, struct buf *b)
 static int ask(struct restoring *a, struct err *e)
 {
 	struct restore *r = a->r;
+	struct files files = {.v = {a->folders.images, a->folders.work}, .n = 2};
 	auto_buf struct buf opts = BUF_INIT(REQUEST_MAX);
-	auto_fd int images = -1, work = -1;
-	int fds[NS_KINDS];
 	struct criu_options run = {
 		.program = r->o->criu,
 		.kind = CRIU_RESTORE,
 		.opts = &opts,
+		.log_dir = a->folders.work,
 		.log = LOG,
 		.stdio = {r->stdio[0], r->stdio[1], r->stdio[2]},
-		.fds = fds,
+		.fds = files.v,
 		.enter = enter,
 		.ready = ready,
 		.note = note,
@@ -275,20 +341,18 @@ static int ask(struct restoring *a, struct err *e)
 	};
 	int rc;
 
-	if (checkpoint_folders(r->o, &images, &work, e) < 0)
-		return -1;
-	run.log_dir = work;
-	checkpoint_common(r->o, images, work, LOG, &opts);
-	put_options(r, &opts);
 	a->opts = &opts;
+	checkpoint_common(r->o, LOG, &opts);
+	put_options(r, &opts);
 	put_mounts(r, &opts);
-	rc = put_streams(images, &opts, e);
+	rc = put_streams(&files, &opts, e);
 	if (rc == 0)
-		rc = put_namespaces(r->spec, &opts, fds, &run.nfds, e);
+		rc = put_namespaces(r->spec, &opts, &files, e);
+	run.nfds = files.n;
 	if (rc == 0)
 		rc = criu_run(&run, &r->pid, e);
-	for (size_t i = 0; i < run.nfds; i++)
-		sys_close_ref(&fds[i]);
+	for (size_t i = 2; i < files.n; i++)
+		sys_close_ref(&files.v[i]);
 	return rc;
 }
 
@@ -303,7 +367,11 @@ int checkpoint_restore(struct restore *r, struct err *e)
 	if (cgroup_create(&a.cgroup, &r->place, &r->spec->resources, e) < 0)
 		return -1;
 	r->place = a.cgroup.place;
-	rc = ask(&a, e);
+	rc = checkpoint_folders(r->o, &a.folders, e);
+	if (rc == 0) {
+		rc = ask(&a, e);
+		checkpoint_folders_close(&a.folders);
+	}
 	if (rc == 0 && !a.checked) {
 		rc = err_set(e, ERR_SYSTEM, "criu restored without asking");
 		if (r->pid > 0)
