@@ -74,7 +74,8 @@ static int talk(int sock, const struct request *r,
 		for (char *p = reply; left >= (int)NLMSG_HDRLEN;) {
 			struct nlmsghdr *m = (struct nlmsghdr *)(void *)p;
 
-			if (!NLMSG_OK(m, left) || m->nlmsg_type == NLMSG_DONE)
+			if (m->nlmsg_len < NLMSG_HDRLEN || m->nlmsg_len > (unsigned)left ||
+				m->nlmsg_type == NLMSG_DONE)
 				return 0;
 			if (m->nlmsg_type == NLMSG_ERROR) {
 				errno = -((struct nlmsgerr *)NLMSG_DATA(m))->error;
