@@ -411,7 +411,7 @@ TEST(a_list_is_sorted_and_has_containers_only)
 TEST(the_config_is_kept)
 {
 	static const char text[] = "{\"ociVersion\": \"1.2.0\", \"root\": {\"path\": \"r\"}, "
-				   "\"linux\": {}}";
+				   "\"linux\": {\"namespaces\": [{\"type\": \"mount\"}]}}";
 	struct err e = {0};
 	struct state s;
 	struct spec spec;
