@@ -158,17 +158,16 @@ static int step_cgroup(struct child *c, struct err *e)
 	return sched_affinity(c->o->process->exec_cpus_final, e);
 }
 
-/* While we may do the most: in a user namespace the kernel would not let us make one, or write to
- * what is the host's. We are in the container's pid namespace already. */
+/* Before the join: in a user namespace the kernel might not let us make one. We are in the
+ * container's pid namespace already. */
 static int step_procfs(struct child *c, struct err *e)
 {
 	const struct spec_process *p = c->o->process;
 
-	if (!p->oom_score_adj.set && !p->apparmor && !p->selinux &&
-		!spec_has_ns(c->o->spec, NS_USER))
+	if (!p->apparmor && !p->selinux && !spec_has_ns(c->o->spec, NS_USER))
 		return 0;
 	c->proc = procfs_open(e);
-	return c->proc < 0 ? -1 : process_oom_score(p, c->proc, e);
+	return c->proc < 0 ? -1 : 0;
 }
 
 /* Before anything of the container can be met. */
@@ -371,6 +370,7 @@ void exec_kill(struct exec *x)
 static int start(
 	struct exec *x, struct target *t, const struct exec_options *o, int *status, struct err *e)
 {
+	char score[PROCESS_SCORE_SIZE];
 	int pair[2];
 
 	for (size_t i = 0; i < o->sub_cgroups.n; i++)
@@ -386,7 +386,8 @@ static int start(
 	auto_fd int sock = pair[0];
 	auto_fd int theirs = pair[1];
 
-	if (spawn(x, t, o, sock, theirs, e) < 0)
+	if (process_score(o->process, score, e) < 0 || spawn(x, t, o, sock, theirs, e) < 0 ||
+		process_score_back(score, e) < 0)
 		return -1;
 	sys_close_ref(&theirs);
 	return wait_started(x, o, sock, status, e);

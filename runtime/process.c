@@ -52,27 +52,41 @@ int process_rlimit(const struct spec_rlimit *r, struct err *e)
 		e, "this host allows at most %s to a process without CAP_SYS_RESOURCE", have);
 }
 
-int process_oom_score(const struct spec_process *p, int proc, struct err *e)
-{
-	char want[16], now[16];
+static const char score_file[] = "self/oom_score_adj";
 
+int process_score(const struct spec_process *p, char before[PROCESS_SCORE_SIZE], struct err *e)
+{
+	char want[PROCESS_SCORE_SIZE];
+
+	before[0] = '\0';
 	if (!p->oom_score_adj.set)
 		return 0;
-	snprintf(want, sizeof(want), "%d", (int)p->oom_score_adj.v);
-	if (procfs_read(proc, "self/oom_score_adj", now, sizeof(now), e) < 0)
+	auto_fd int proc = procfs_host(e);
+	if (proc < 0 || procfs_read(proc, score_file, before, PROCESS_SCORE_SIZE, e) < 0)
 		return -1;
+	snprintf(want, sizeof(want), "%d", (int)p->oom_score_adj.v);
 	/* Who may not lower it may still ask for what it is. */
-	return str_eq(now, want) ? 0 : procfs_write(proc, "self/oom_score_adj", want, e);
+	if (str_eq(before, want)) {
+		before[0] = '\0';
+		return 0;
+	}
+	return procfs_write(proc, score_file, want, e) < 0 ? err_ctx(e, "process.oomScoreAdj") : 0;
 }
 
-static int set_limits(const struct process_confinement *c, struct err *e)
+int process_score_back(const char *before, struct err *e)
 {
-	const struct spec_process *p = c->process;
+	if (!*before)
+		return 0;
+	auto_fd int proc = procfs_host(e);
+	return proc < 0 ? -1 : procfs_write(proc, score_file, before, e);
+}
 
+static int set_limits(const struct spec_process *p, struct err *e)
+{
 	for (size_t i = 0; i < p->nrlimits; i++)
 		if (process_rlimit(&p->rlimits[i], e) < 0)
 			return -1;
-	return process_oom_score(p, c->proc, e);
+	return 0;
 }
 
 /* In a user namespace whose owner may not map groups, the kernel refuses setgroups; the process
@@ -232,7 +246,7 @@ int process_confine(const struct process_confinement *c, struct err *e)
 
 	/* All that may need more rights than the process will have: CAP_SYS_NICE, CAP_SYS_RESOURCE,
 	 * CAP_DAC_OVERRIDE on the way to the working directory. */
-	if (sched_apply(c->spec, p, e) < 0 || set_limits(c, e) < 0 ||
+	if (sched_apply(c->spec, p, e) < 0 || set_limits(p, e) < 0 ||
 		lsm_apply(p, c->proc, e) < 0 || enter_cwd(c, &entered, e) < 0)
 		return -1;
 	umask(p->user.umask.set ? (mode_t)p->user.umask.v : 022);

@@ -15,10 +15,13 @@ int process_follow(int alive, struct err *e) must_check;
 /* No longer. */
 int process_unfollow(struct err *e) must_check;
 
-/* Set p's oom_score_adj, unless it has that value already. proc: the root of a procfs. In a new
- * user namespace only before the process stops being dumpable: the file is the host's root's from
- * then on. process_confine() does it too. */
-int process_oom_score(const struct spec_process *p, int proc, struct err *e) must_check;
+/* The oom_score_adj of p is inherited by the process: the supervisor takes it on around the clone,
+ * because the process itself could not in a new user namespace. `before` receives what is to be put
+ * back then, "" when that is nothing. */
+enum { PROCESS_SCORE_SIZE = 16 };
+int process_score(
+	const struct spec_process *p, char before[PROCESS_SCORE_SIZE], struct err *e) must_check;
+int process_score_back(const char *before, struct err *e) must_check;
 
 /* How a process is to be confined. */
 struct process_confinement {

@@ -21,19 +21,10 @@ static bool is_procfs(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-int procfs_open(struct err *e)
+int procfs_host(struct err *e)
 {
 	struct stat st;
 
-	auto_fd int fs = sys_fsopen("proc");
-	if (fs >= 0 && sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0) {
-		int fd = sys_fsmount(fs, 0);
-
-		if (fd >= 0)
-			return fd;
-	}
-	if (errno != EPERM)
-		return err_sys(e, "mount a procfs");
 	/* The number says that it is the root of a procfs, not a folder of one. */
 	auto_fd int fd = sys_open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
@@ -41,6 +32,19 @@ int procfs_open(struct err *e)
 	if (!is_procfs(fd) || sys_fstat(fd, &st) < 0 || st.st_ino != 1)
 		return err_set(e, ERR_DENIED, "/proc is not a procfs");
 	return steal_fd(&fd);
+}
+
+int procfs_open(struct err *e)
+{
+	auto_fd int fs = sys_fsopen("proc");
+
+	if (fs >= 0 && sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0) {
+		int fd = sys_fsmount(fs, 0);
+
+		if (fd >= 0)
+			return fd;
+	}
+	return errno == EPERM ? procfs_host(e) : err_sys(e, "mount a procfs");
 }
 
 /* No mount on the way either: a procfs that is visible somewhere may have other files of itself

@@ -9,6 +9,8 @@
 /* A procfs of our own, attached nowhere, of the calling process's pid namespace. Where the kernel
  * does not let a user namespace make one: /proc, verified. Returns an fd. */
 int procfs_open(struct err *e) must_check;
+/* /proc, verified, for what the calling process writes about itself before it is in a container. */
+int procfs_host(struct err *e) must_check;
 
 /* In the host's namespaces, before anything is made: does every sysctl of s belong to a namespace
  * which the container has to itself, new or joined, and not ours? Others are DENIED, since they

@@ -519,6 +519,51 @@ caps() { # BOUNDING EFFECTIVE PERMITTED INHERITABLE AMBIENT
 	done
 }
 
+# ---- user namespaces ----
+
+@test "root of a user namespace is its root, by a process and by the container" {
+	chmod 755 "$T"
+	chown -R 100000:100000 "$B/rootfs"
+	start_container '.linux.namespaces += [{type: "user"}] | .process.oomScoreAdj = 100
+		| .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = [{containerID: 0, hostID: 100000, size: 65536}]'
+	[ "$(oci exec "$ID" sh -c 'id -u; id -g')" = "$(printf '0\n0')" ]
+	[ "$(oci exec -u 5:6 -g 7 "$ID" sh -c 'id -u; id -g; id -G')" = "$(printf '5\n6\n6 7')" ]
+	oci exec --detach --pid-file "$T/pid" -u 5 "$ID" sleep 1000 </dev/null
+	[ "$(sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$(cat "$T/pid")/status")" = 100005 ]
+	[ "$(cat "/proc/$(cat "$T/pid")/oom_score_adj")" = 100 ]
+	[ "$(oci exec -t "$ID" sh -c 'tty; stat -c %u /dev/pts/0' | tr -d '\r')" = "$(printf '/dev/pts/0\n0')" ]
+	run_split oci exec -u 70000 "$ID" true
+	expect_status 255
+	expect_in "$err" "user 70000: Invalid argument"
+}
+
+@test "without root" {
+	local user=nobody
+	need_program setpriv
+	chmod 755 "$T" "$B"
+	mkdir -m 700 "$T/state-nobody" && chown "$user" "$T/state-nobody"
+	change_config "$B" '.linux.namespaces |= map(select(.type != "network")) | .linux.namespaces += [{type: "user"}]
+		| .linux.uidMappings = [{containerID: 0, hostID: ($id | tonumber), size: 1}]
+		| .linux.gidMappings = [{containerID: 0, hostID: ($gid | tonumber), size: 1}]
+		| del(.linux.resources) | .mounts |= map(select(.type != "sysfs" and .type != "cgroup"))' \
+		--arg id "$(id -u $user)" --arg gid "$(id -g $user)"
+	change_config "$B" '.mounts |= map(.options = (.options // [] | map(select(startswith("gid=") | not))))'
+	set_script "$B" 'sleep 1000'
+	cp "$OCI" "$T/svrun-oci" && chmod 755 "$T/svrun-oci"
+	as_user() {
+		setpriv --reuid "$user" --regid "$(id -g $user)" --clear-groups --inh-caps=-all \
+			--bounding-set=-all "$T/svrun-oci" --root "$T/state-nobody" "$@"
+	}
+	as_user run --detach --bundle "$B" "$ID" </dev/null >"$T/log" 2>&1 || fail "$(cat "$T/log")"
+	run_split as_user exec "$ID" sh -c 'id -u; hostname; exit 6'
+	as_user exec -t "$ID" tty </dev/null >"$T/tty" 2>&1 || true
+	as_user delete --force "$ID"
+	expect_status 6
+	[ "$out" = "$(printf '0\ninside')" ] || fail "$out$err"
+	[ "$(tr -d '\r' <"$T/tty")" = /dev/pts/0 ] || fail "$(cat "$T/tty")"
+}
+
 # ---- terminals ----
 
 # Listen on $T/console; the master's bytes go to $T/master.

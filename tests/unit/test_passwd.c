@@ -185,8 +185,36 @@ TEST(an_image_without_the_files_has_numbers)
 	assert_int_equal(passwd_resolve(root, "app", &ids, NULL), -1);
 }
 
+static void expect_home(uint32_t uid, const char *want)
+{
+	char home[PASSWD_HOME_MAX];
+
+	passwd_home(root, uid, home);
+	assert_string_equal(home, want);
+}
+
+TEST(a_home_is_of_a_number_and_never_of_a_name)
+{
+	expect_home(0, "/root");
+	expect_home(1000, "/home/app");
+	expect_home(1003, "/home/last");
+	expect_home(7, "/"); /* no uid, a name */
+	expect_home(70, "/seven");
+	expect_home(1001, "/"); /* not absolute */
+	expect_home(4242, "/");
+}
+
+TEST(an_unreadable_file_has_no_homes)
+{
+	assert_int_equal(sys_unlinkat(root, "etc/passwd", 0), 0);
+	expect_home(0, "/");
+	assert_int_equal(mkfifoat(root, "etc/passwd", 0644), 0);
+	expect_home(0, "/");
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-RUN_TESTS(UNIT(users_are_found_by_name_and_by_number),
+RUN_TESTS(UNIT(a_home_is_of_a_number_and_never_of_a_name), UNIT(an_unreadable_file_has_no_homes),
+	UNIT(users_are_found_by_name_and_by_number),
 	UNIT(what_is_no_user_is_an_error_and_never_root),
 	UNIT(links_of_the_image_stay_in_the_image),
 	UNIT(what_is_not_a_plain_file_of_sane_size_is_an_error),

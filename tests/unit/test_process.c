@@ -486,20 +486,32 @@ TEST(a_filter_that_notifies_nobody_is_refused)
 	in_child(notify_nobody);
 }
 
-static int oom_score(void)
+static bool score_is(const char *want)
 {
-	struct spec_process p = {.oom_score_adj = {true, 500}};
-	auto_fd int proc = procfs_open(NULL);
+	auto_fd int proc = procfs_host(NULL);
 	char now[16];
 
-	EXPECT(1, proc >= 0 && process_oom_score(&p, proc, NULL) == 0);
-	EXPECT(2, procfs_read(proc, "self/oom_score_adj", now, sizeof(now), NULL) == 0);
-	EXPECT(3, str_eq(now, "500"));
+	return procfs_read(proc, "self/oom_score_adj", now, sizeof(now), NULL) == 0 &&
+	       str_eq(now, want);
+}
+
+static int oom_score(void)
+{
+	struct spec_process p = {.oom_score_adj = {true, 500}}, none = {.given = true};
+	char before[PROCESS_SCORE_SIZE], own[PROCESS_SCORE_SIZE];
+	struct err e = {0};
+
+	EXPECT(1, process_score(&none, before, NULL) == 0 && !*before);
+	EXPECT(2, process_score(&p, own, NULL) == 0 && *own && score_is("500"));
+	EXPECT(3, process_score_back(own, NULL) == 0 && score_is(own));
+	EXPECT(4, process_score(&p, before, NULL) == 0);
 	/* Who may not lower it may ask for what it is. */
-	EXPECT(4, setuid(1234) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
-	EXPECT(5, process_oom_score(&p, proc, NULL) == 0);
-	p.oom_score_adj.v = -1;
-	EXPECT(6, process_oom_score(&p, proc, NULL) < 0);
+	EXPECT(5, setuid(1234) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+	EXPECT(6, process_score(&p, before, NULL) == 0 && !*before);
+	EXPECT(7, process_score_back(before, NULL) == 0 && score_is("500"));
+	p.oom_score_adj.v = -1000;
+	EXPECT(8, process_score(&p, before, &e) < 0);
+	EXPECT(9, str_starts(e.text, "process.oomScoreAdj: write '-1000' to self/oom_score_adj: "));
 	return 0;
 }
 
