@@ -437,10 +437,13 @@ caps() { # BOUNDING EFFECTIVE PERMITTED INHERITABLE AMBIENT
 
 @test "cgroups below the container's" {
 	start_container
-	local dir
-	dir=$(find /sys/fs/cgroup -type d -name "*$ID*" | head -1)
-	[ -n "$dir" ] || skip "the container has no cgroup"
-	find /sys/fs/cgroup -type d -name "*$ID*" -exec mkdir {}/sub \;
+	local dir dirs
+	# Others' cgroups may go while we look.
+	dirs=$(find /sys/fs/cgroup -type d -name "*$ID*" 2>/dev/null) || true
+	[ -n "$dirs" ] || skip "the container has no cgroup"
+	for dir in $dirs; do
+		mkdir "$dir/sub"
+	done
 	# A new cpuset has to be told what it may use.
 	for dir in /sys/fs/cgroup/cpuset/*"$ID"*/; do
 		[ -e "$dir/cpuset.cpus" ] || continue
