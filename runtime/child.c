@@ -164,7 +164,7 @@ static int step_procfs(struct build *b, struct err *e)
 	const struct spec_process *p = &b->s->process;
 
 	if (b->place.proc < 0 &&
-		(b->s->sysctls.n || p->oom_score_adj.set || p->apparmor || p->selinux)) {
+		(b->s->sysctls.n || p->apparmor || p->selinux || spec_has_ns(b->s, NS_USER))) {
 		b->place.proc = procfs_open(e);
 		if (b->place.proc < 0)
 			return -1;
@@ -325,7 +325,7 @@ static int become_program(struct build *b, int *status, struct err *e)
 		return err_set(e, ERR_USAGE, "the config has no process to start");
 	if (run_start_hooks(b, e) < 0)
 		return -1;
-	struct process_confinement how = {b->s, p, b->c->filter, b->place.proc,
+	struct process_confinement how = {b->s, p, b->c->o->filter, b->place.proc,
 		b->c->o->detach ? -1 : b->c->sync, send_listener, b};
 
 	if (process_confine(&how, e) < 0)

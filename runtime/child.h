@@ -6,14 +6,12 @@
 
 #include "runtime/container.h"
 #include "runtime/mounts.h"
-#include "runtime/seccomp.h"
 
 struct child {
 	const struct container_options *o;
 	const struct mount_plan *mounts;
-	const struct cgroup *cgroup;       /* NULL: none */
-	const struct seccomp_prog *filter; /* NULL: none */
-	int root;                          /* detached; -1: the child opens spec->root itself */
+	const struct cgroup *cgroup; /* NULL: none */
+	int root;                    /* detached; -1: the child opens spec->root itself */
 	int sync;
 	bool gate; /* wait, first of all, for what only the parent can do (ids, scope, devices) */
 };

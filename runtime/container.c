@@ -15,6 +15,7 @@
 #include "runtime/lsm.h"
 #include "runtime/netdev.h"
 #include "runtime/ns.h"
+#include "runtime/process.h"
 #include "runtime/procfs.h"
 #include "runtime/rdt.h"
 #include "runtime/rootfs.h"
@@ -26,7 +27,6 @@ struct container {
 	char *id, *bundle;
 	struct arena mem;
 	struct mount_plan *mounts;
-	struct seccomp_prog filter;
 	struct cgroup_place place;
 	struct cgroup cgroup;
 	bool has_cgroup;
@@ -59,8 +59,6 @@ static int prepare(struct container *c, struct err *e)
 		return err_set(e, ERR_CORRUPT, "config.json: missing key 'root'");
 	if (lsm_check(&s->process, e) < 0 || procfs_check_sysctls(s, e) < 0 ||
 		mounts_plan(s, &c->mem, &c->mounts, e) < 0)
-		return -1;
-	if (s->has_seccomp && seccomp_cached(&c->filter, c->o->filters, &s->seccomp, e) < 0)
 		return -1;
 	if (!*c->place.path && !*c->place.unit)
 		return 0;
@@ -146,9 +144,12 @@ static pid_t clone_through_helper(struct container *c, int theirs, bool *is_chil
 
 static int spawn(struct container *c, int root, struct err *e)
 {
+	char score[PROCESS_SCORE_SIZE];
 	bool is_child = false;
 	int pair[2];
 
+	if (process_score(&c->spec->process, score, e) < 0)
+		return -1;
 	if (sys_socketpair(pair) < 0)
 		return err_sys(e, "socketpair");
 	auto_fd int theirs = pair[1];
@@ -161,14 +162,14 @@ static int spawn(struct container *c, int root, struct err *e)
 		is_child = c->pid == 0;
 	}
 	if (is_child) {
-		struct child child = {c->o, c->mounts, c->has_cgroup ? &c->cgroup : NULL,
-			c->spec->has_seccomp ? &c->filter : NULL, root, theirs, needs_gate(c)};
+		struct child child = {c->o, c->mounts, c->has_cgroup ? &c->cgroup : NULL, root,
+			theirs, needs_gate(c)};
 
 		close(c->sync);
 		child_main(&child);
 	}
 	if (c->pid > 0)
-		return 0;
+		return process_score_back(score, e);
 	c->pid = 0;
 	return -1;
 }
@@ -380,7 +381,6 @@ static void container_free(struct container *c)
 	sys_close_ref(&c->pidfd);
 	sys_close_ref(&c->sync);
 	sys_close_ref(&c->terminal);
-	seccomp_prog_fini(&c->filter);
 	arena_fini(&c->mem);
 	free(c->id);
 	free(c->bundle);

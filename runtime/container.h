@@ -24,13 +24,13 @@ struct container_options {
 	struct cgroup_place cgroup;
 	int root;     /* a detached mount to use instead of spec->root, or -1; stays yours */
 	int stdio[3]; /* what becomes the process's 0-2, unless it has a terminal */
-	unsigned preserve_fds; /* descriptors from 3 on that stay open */
-	int filters;           /* folder of cached seccomp filters, or -1 */
-	int door;              /* where it waits for START once released (door.h), or -1 */
-	bool no_pivot;         /* chroot instead of pivot_root: the root is on an initramfs */
-	bool keep_keyring;     /* stay in our session keyring */
-	bool at_once; /* do not wait for container_start(): it then only tells how that went */
-	bool detach;  /* it lives on when we end */
+	unsigned preserve_fds;             /* descriptors from 3 on that stay open */
+	const struct seccomp_prog *filter; /* compiled from spec->seccomp; NULL: none */
+	int door;          /* where it waits for START once released (door.h), or -1 */
+	bool no_pivot;     /* chroot instead of pivot_root: the root is on an initramfs */
+	bool keep_keyring; /* stay in our session keyring */
+	bool at_once;      /* do not wait for container_start(): it then only tells how that went */
+	bool detach;       /* it lives on when we end */
 };
 
 /* Make the cgroup and the namespaces, mount everything, run the hooks that belong there, and stop

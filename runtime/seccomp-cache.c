@@ -13,13 +13,14 @@
  * in hex. It never leaves the machine. */
 struct header {
 	char magic[8];
-	uint32_t flags, count;
+	uint32_t flags, count, notifies;
 	struct digest code;
 };
 
 enum {
 	/* Raise it when seccomp.c or seccomp-bpf.c make something else of the same source. */
-	FORMAT = 1,
+	FORMAT = 2,
+	FILE_MAX = 64 << 10,
 	KEPT_MAX = 256, /* files; beyond, all are dropped: the folder may lie in memory */
 };
 static const char magic[8] = {"svrunbpf"};
@@ -55,36 +56,51 @@ static int make_name(const struct spec_seccomp *s, char name[DIGEST_HEX + 1])
 	return 0;
 }
 
+void seccomp_pack(const struct seccomp_prog *p, struct buf *out)
+{
+	size_t bytes = p->n * sizeof(*p->code);
+	struct header head = {.flags = p->flags, .count = (uint32_t)p->n, .notifies = p->notifies};
+
+	memcpy(head.magic, magic, sizeof(magic));
+	head.code = digest_of(p->code, bytes);
+	*out = BUF_INIT(sizeof(head) + bytes);
+	buf_put(out, &head, sizeof(head));
+	buf_put(out, p->code, bytes);
+}
+
+int seccomp_unpack(struct seccomp_prog *p, const void *data, size_t n, struct err *e)
+{
+	struct header head;
+	struct digest d;
+	const char *code = (const char *)data + sizeof(head);
+
+	if (n >= sizeof(head))
+		memcpy(&head, data, sizeof(head));
+	if (n < sizeof(head) || memcmp(head.magic, magic, sizeof(magic)) != 0 || head.count < 1 ||
+		head.count > BPF_MAXINSNS ||
+		n != sizeof(head) + head.count * sizeof(struct sock_filter))
+		return err_set(e, ERR_CORRUPT, "not a compiled seccomp filter");
+	d = digest_of(code, n - sizeof(head));
+	if (!digest_eq(&d, &head.code))
+		return err_set(e, ERR_CORRUPT, "a damaged seccomp filter");
+	*p = (struct seccomp_prog){.flags = head.flags, .notifies = head.notifies, .n = head.count};
+	p->code = mem_dup(code, n - sizeof(head));
+	return 0;
+}
+
 /* 1 when the file is there and whole, 0 when it is of no use. */
 static int read_cached(struct seccomp_prog *p, int dir, const char *name)
 {
 	auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW, 0);
-	auto_free struct sock_filter *code = NULL;
-	struct header head;
-	struct digest d;
+	auto_buf struct buf file = BUF_INIT(FILE_MAX);
 	struct stat st;
-	size_t bytes;
 
 	/* Another user's file would be another user's filter. */
 	if (fd < 0 || sys_fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 		st.st_mode & (S_IWGRP | S_IWOTH))
 		return 0;
-	if (sys_pread_all(fd, &head, sizeof(head), 0) < 0 ||
-		memcmp(head.magic, magic, sizeof(magic)) != 0 || head.flags != p->flags ||
-		head.count < 1 || head.count > BPF_MAXINSNS)
-		return 0;
-	bytes = head.count * sizeof(*code);
-	if (st.st_size != (off_t)(sizeof(head) + bytes))
-		return 0;
-	code = mem_alloc(bytes);
-	if (sys_pread_all(fd, code, bytes, sizeof(head)) < 0)
-		return 0;
-	d = digest_of(code, bytes);
-	if (!digest_eq(&d, &head.code))
-		return 0;
-	p->n = head.count;
-	p->code = steal_ptr(&code);
-	return 1;
+	return file_read_fd(fd, name, &file, NULL) == 0 && file.data &&
+	       seccomp_unpack(p, file.data, file.len, NULL) == 0;
 }
 
 static void drop_many(int dir)
@@ -109,14 +125,9 @@ static void drop_many(int dir)
 
 static void write_cached(const struct seccomp_prog *p, int dir, const char *name)
 {
-	size_t bytes = p->n * sizeof(*p->code);
-	auto_buf struct buf file = BUF_INIT(sizeof(struct header) + bytes);
-	struct header head = {.flags = p->flags, .count = (uint32_t)p->n};
+	auto_buf struct buf file;
 
-	memcpy(head.magic, magic, sizeof(magic));
-	head.code = digest_of(p->code, bytes);
-	buf_put(&file, &head, sizeof(head));
-	buf_put(&file, p->code, bytes);
+	seccomp_pack(p, &file);
 	drop_many(dir);
 	/* Only time is lost when it cannot be kept. */
 	if (file_write(dir, name, file.data, file.len, 0600, NULL) < 0)

@@ -73,6 +73,11 @@ void seccomp_prog_fini(struct seccomp_prog *p);
 int seccomp_cached(
 	struct seccomp_prog *p, int dir, const struct spec_seccomp *s, struct err *e) must_check;
 
+/* A compiled filter as bytes for a file, and back. *out is the caller's to buf_fini(). Errors:
+ * CORRUPT. */
+void seccomp_pack(const struct seccomp_prog *p, struct buf *out);
+int seccomp_unpack(struct seccomp_prog *p, const void *data, size_t n, struct err *e) must_check;
+
 /* Put it on this process: needs no_new_privs or CAP_SYS_ADMIN. *listener receives the descriptor
  * that notifications come from, when the filter has any, else -1. */
 int seccomp_install(const struct seccomp_prog *p, int *listener, struct err *e) must_check;

@@ -12,9 +12,15 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-enum { STATE_TEXT_MAX = 16 << 20, CREATE_TRIES = 16 };
+enum {
+	STATE_TEXT_MAX = 16 << 20,
+	CONFIG_MAX = 16 << 20, /* of a document of 8 MiB, whose escapes may be written longer */
+	FILTER_MAX = 64 << 10,
+	CREATE_TRIES = 16
+};
 
-static const char state_file[] = "state.json", config_file[] = "config.json";
+static const char state_file[] = "state.json", config_file[] = "config.json",
+		  filter_file[] = "filter";
 
 /* ---- the root ---- */
 
@@ -225,14 +231,47 @@ int state_open(struct state *s, int root, const char *id, bool locked, struct er
 	return rc < 0 ? -1 : 0;
 }
 
-int state_keep_config(const struct state *s, const char *text, size_t n, struct err *e)
+/* A copy of the object at `key` of `parent`, in its place: shallow copies all the way down leave
+ * the document that they are made of as it is. */
+static json_t *own_member(json_t *parent, const char *key)
 {
-	return put_file(s, config_file, text, n, e);
+	json_t *copy = json_copy(json_object_get(parent, key));
+
+	json_object_set_new(parent, key, copy);
+	return copy;
+}
+
+int state_keep_config(const struct state *s, const struct spec *spec, struct err *e)
+{
+	auto_json json_t *config = json_copy(spec->json);
+	auto_buf struct buf text = BUF_INIT(CONFIG_MAX);
+
+	if (spec->has_seccomp)
+		json_object_del(own_member(own_member(config, "linux"), "seccomp"), "syscalls");
+	json_text(config, true, &text);
+	return put_file(s, config_file, text.data, text.len, e);
+}
+
+int state_keep_filter(const struct state *s, const struct seccomp_prog *p, struct err *e)
+{
+	auto_buf struct buf bytes;
+
+	seccomp_pack(p, &bytes);
+	return put_file(s, filter_file, bytes.data, bytes.len, e);
 }
 
 int state_config(const struct state *s, struct spec *spec, struct err *e)
 {
 	return spec_load(spec, s->dir, config_file, e);
+}
+
+int state_filter(const struct state *s, struct seccomp_prog *p, struct err *e)
+{
+	auto_buf struct buf bytes = BUF_INIT(FILTER_MAX);
+
+	if (file_read(s->dir, filter_file, &bytes, e) < 0)
+		return -1;
+	return seccomp_unpack(p, bytes.data ? bytes.data : "", bytes.len, e);
 }
 
 /* ---- the process ---- */

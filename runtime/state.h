@@ -1,7 +1,8 @@
 /* What svrun-oci knows of its containers: ROOT/ID/, 0700.
  *
  *	state.json    id, bundle, rootfs, created, owner, cgroup place, pid and its start time
- *	config.json   the bundle's, as it was when it was created
+ *	config.json   the bundle's, as it was when it was created, without seccomp rules
+ *	filter        what those rules were compiled to
  *	door          where the created process waits (door.h)
  *
  * Whoever changes a container holds an exclusive flock on its folder. state.json is written before
@@ -69,10 +70,15 @@ int state_write(const struct state *s, struct err *e) must_check;
  * (state-json.c) */
 void state_text(const struct state *s, struct buf *text);
 int state_parse(struct state *s, const char *text, size_t n, struct err *e) must_check;
-/* Keep the config: the text of the bundle's config.json. */
-int state_keep_config(const struct state *s, const char *text, size_t n, struct err *e) must_check;
-/* Read it back. */
+/* Keep the config, without the rules of its seccomp filter, which nobody needs again: they are most
+ * of it, and start, exec and delete would read them each time. The filter, compiled, is kept beside
+ * it. */
+int state_keep_config(const struct state *s, const struct spec *spec, struct err *e) must_check;
+int state_keep_filter(
+	const struct state *s, const struct seccomp_prog *p, struct err *e) must_check;
+/* Read them back. */
 int state_config(const struct state *s, struct spec *spec, struct err *e) must_check;
+int state_filter(const struct state *s, struct seccomp_prog *p, struct err *e) must_check;
 /* Remove the folder with all in it. */
 int state_remove(const struct state *s, struct err *e) must_check;
 

@@ -193,6 +193,7 @@ struct restoring {
 	const struct request *r;
 	struct state s;
 	struct spec spec;
+	struct seccomp_prog filter; /* for exec */
 	struct restore restore;
 	int console;
 };
@@ -293,7 +294,7 @@ static int restore(struct restoring *m, int *status, struct err *e)
 	const struct request *r = m->r;
 	bool terminal;
 
-	if (oci_read_bundle(&m->s, &m->spec, r->bundle, "config.json", e) < 0)
+	if (oci_read_bundle(&m->s, &m->spec, &m->filter, r->bundle, "config.json", e) < 0)
 		return -1;
 	terminal = m->spec.process.given && m->spec.process.terminal;
 	if (terminal && r->detach && !r->console_socket)
@@ -320,6 +321,7 @@ static int restore_request(const struct request *r, int *status, struct err *e)
 		warn("%s", late.text);
 	sys_close_ref(&m.console);
 	sys_close_ref(&m.restore.terminal);
+	seccomp_prog_fini(&m.filter);
 	spec_fini(&m.spec);
 	state_close(&m.s);
 	return rc;

@@ -46,22 +46,33 @@ int oci_pid_file(const char *path, pid_t pid, struct err *e)
 
 /* ---- a new container ---- */
 
-int oci_read_bundle(struct state *s, struct spec *spec, const char *folder, const char *config,
-	struct err *e)
+/* ROOT/.seccomp, made when missing; -1: none. */
+static int open_filters(const struct state *s)
 {
-	auto_buf struct buf text = BUF_INIT(CONFIG_MAX);
+	if (sys_mkdirat(s->root, STATE_FILTERS, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return sys_openat(s->root, STATE_FILTERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+int oci_read_bundle(struct state *s, struct spec *spec, struct seccomp_prog *filter,
+	const char *folder, const char *config, struct err *e)
+{
 	auto_free char *bundle = realpath(folder, NULL);
 	auto_fd int dir = bundle ? sys_open(bundle, O_PATH | O_DIRECTORY, 0) : -1;
 
 	if (dir < 0)
 		return err_sys(e, "bundle %s", folder);
-	if (file_read(dir, config, &text, e) < 0)
-		return -1;
 	s->bundle = steal_ptr(&bundle);
-	/* Read back: what start, exec and delete will go by is what is checked here. */
-	if (state_keep_config(s, text.data ? text.data : "", text.len, e) < 0)
+	if (spec_load(spec, dir, config, e) < 0)
 		return -1;
-	return state_config(s, spec, e);
+	if (spec->has_seccomp) {
+		auto_fd int filters = open_filters(s);
+
+		if (seccomp_cached(filter, filters, &spec->seccomp, e) < 0 ||
+			state_keep_filter(s, filter, e) < 0)
+			return -1;
+	}
+	return state_keep_config(s, spec, e);
 }
 
 int oci_describe(const struct oci *o, struct state *s, const struct spec *spec,
@@ -137,14 +148,7 @@ void oci_listen_env(struct spec *s, unsigned listen)
 	env->v = v;
 }
 
-/* ---- filters and hooks ---- */
-
-int oci_filters(const struct state *s)
-{
-	if (sys_mkdirat(s->root, STATE_FILTERS, 0700) < 0 && errno != EEXIST)
-		return -1;
-	return sys_openat(s->root, STATE_FILTERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-}
+/* ---- hooks ---- */
 
 void oci_late_hooks(const struct spec *s, enum hook_kind kind, const struct state *state,
 	enum state_status status)

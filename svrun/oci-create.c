@@ -28,7 +28,8 @@ struct making {
 	struct state s;
 	struct spec spec;
 	struct container *c;
-	int door, console, filters;
+	struct seccomp_prog filter;
+	int door, console;
 	int stdio[3];
 	bool begun; /* its hooks may have run */
 };
@@ -100,8 +101,6 @@ static int open_ends(struct making *m, struct err *e)
 		if (m->console < 0)
 			return -1;
 	}
-	if (m->spec.has_seccomp)
-		m->filters = oci_filters(&m->s);
 	return 0;
 }
 
@@ -133,7 +132,7 @@ static int create(struct making *m, struct err *e)
 		.cgroup = m->s.cgroup,
 		.root = -1,
 		.preserve_fds = m->r->preserve,
-		.filters = m->filters,
+		.filter = m->spec.has_seccomp ? &m->filter : NULL,
 		.door = m->door,
 		.no_pivot = m->r->no_pivot,
 		.keep_keyring = m->r->no_new_keyring,
@@ -225,7 +224,7 @@ static int run_foreground(struct making *m, int *status, struct err *e)
 
 static int make(struct making *m, int *status, struct err *e)
 {
-	if (oci_read_bundle(&m->s, &m->spec, m->r->bundle, m->r->config, e) < 0 ||
+	if (oci_read_bundle(&m->s, &m->spec, &m->filter, m->r->bundle, m->r->config, e) < 0 ||
 		check_terminal(m, e) < 0)
 		return -1;
 	if (m->r->run && !m->spec.process.given)
@@ -257,7 +256,7 @@ static void undo(struct making *m)
 
 static int create_or_run(const struct request *r, int *status, struct err *e)
 {
-	struct making m = {.r = r, .door = -1, .console = -1, .filters = -1, .stdio = {0, 1, 2}};
+	struct making m = {.r = r, .door = -1, .console = -1, .stdio = {0, 1, 2}};
 	auto_fd int root = oci_root(r->o, e);
 	int rc;
 
@@ -268,7 +267,7 @@ static int create_or_run(const struct request *r, int *status, struct err *e)
 		undo(&m);
 	sys_close_ref(&m.door);
 	sys_close_ref(&m.console);
-	sys_close_ref(&m.filters);
+	seccomp_prog_fini(&m.filter);
 	spec_fini(&m.spec);
 	state_close(&m.s);
 	return rc;

@@ -265,12 +265,8 @@ static int prepare(struct plan *x, struct err *e)
 	if (open_container(x, e) < 0 || state_config(&x->s, &x->spec, e) < 0 ||
 		read_process(x, e) < 0)
 		return -1;
-	if (x->spec.has_seccomp) {
-		auto_fd int filters = oci_filters(&x->s);
-
-		if (seccomp_cached(&x->filter, filters, &x->spec.seccomp, e) < 0)
-			return -1;
-	}
+	if (x->spec.has_seccomp && state_filter(&x->s, &x->filter, e) < 0)
+		return -1;
 	if (x->r->console_socket) {
 		x->console = console_connect(x->r->console_socket, e);
 		if (x->console < 0)

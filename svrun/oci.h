@@ -34,9 +34,10 @@ int oci_open(
 	const struct oci *o, const char *id, bool lock, struct state *s, struct err *e) must_check;
 /* Write a pid into a file, as engines want it: no newline, replaced at once. */
 int oci_pid_file(const char *path, pid_t pid, struct err *e) must_check;
-/* Keep a bundle's config in a new container's folder, and read it. */
-int oci_read_bundle(struct state *s, struct spec *spec, const char *folder, const char *config,
-	struct err *e) must_check;
+/* Read a bundle's config, compile its filter (nothing in *filter without one), and keep both in a
+ * new container's folder. */
+int oci_read_bundle(struct state *s, struct spec *spec, struct seccomp_prog *filter,
+	const char *folder, const char *config, struct err *e) must_check;
 /* Fill the rest of the state from the config, and write it: before anything else is made. */
 int oci_describe(const struct oci *o, struct state *s, const struct spec *spec,
 	const char *console_socket, struct err *e) must_check;
@@ -48,8 +49,6 @@ int oci_preserved(
 	const char *preserve_fds, unsigned *n, unsigned *listen, struct err *e) must_check;
 /* Tell the process of the *listen ones. */
 void oci_listen_env(struct spec *s, unsigned listen);
-/* ROOT/.seccomp for seccomp_cached(), made when missing; -1: none. */
-int oci_filters(const struct state *s);
 /* The hooks that change nothing any more when they fail: each runs, and is warned of. */
 void oci_late_hooks(const struct spec *s, enum hook_kind kind, const struct state *state,
 	enum state_status status);

@@ -95,7 +95,7 @@ struct running {
 	struct instance *instance;
 	const struct spec *spec;
 	struct supervise *sup;
-	int root, filters; /* compiled seccomp filters are kept in the store; -1: not */
+	int root, store;
 	double begun;
 	bool started;
 };
@@ -107,19 +107,34 @@ static void warn_of(struct err *e)
 	*e = (struct err){0};
 }
 
+/* The compiled filter, out of the store where it has been made before. */
+static int make_filter(struct running *r, struct seccomp_prog *filter, struct err *e)
+{
+	auto_fd int dir = -1;
+
+	if (!r->spec->has_seccomp)
+		return 0;
+	if (sys_mkdirat(r->store, "filters", 0700) == 0 || errno == EEXIST)
+		dir = sys_openat(r->store, "filters", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return seccomp_cached(filter, dir, &r->spec->seccomp, e);
+}
+
 /* *status: what svrun run ends with. */
 static int run_container(struct running *r, int *status, struct err *e)
 {
+	__attribute__((cleanup(seccomp_prog_fini))) struct seccomp_prog filter = {0};
 	struct container_options options = {.spec = r->spec,
 		.id = r->instance->id,
 		.bundle = r->instance->path,
 		.root = r->root,
-		.filters = r->filters,
+		.filter = r->spec->has_seccomp ? &filter : NULL,
 		.door = -1,
 		.at_once = true};
 	struct container *c;
 	int rc;
 
+	if (make_filter(r, &filter, e) < 0)
+		return -1;
 	memcpy(options.stdio, r->sup->stdio, sizeof(options.stdio));
 	if (cgroup_place(&options.cgroup, r->spec->cgroups_path, options.id, false, e) < 0 ||
 		container_create(&c, &options, e) < 0)
@@ -185,19 +200,11 @@ static void hint_space(int fd, struct err *e)
 	sys_hint_space(e, fd, 0);
 }
 
-/* The folder of compiled filters. Without it they are compiled again each time. */
-static int open_filters(int store)
-{
-	if (sys_mkdirat(store, "filters", 0700) < 0 && errno != EEXIST)
-		return -1;
-	return sys_openat(store, "filters", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-}
-
 static int run(const struct run_options *o, int *status, struct err *e)
 {
 	struct source s = {.has_config = false};
 	struct instance i;
-	struct running r = {.o = o, .instance = &i, .root = -1, .filters = -1};
+	struct running r = {.o = o, .instance = &i, .root = -1};
 	double begun = sys_now_ms();
 	int rc;
 
@@ -208,9 +215,8 @@ static int run(const struct run_options *o, int *status, struct err *e)
 	if (rc == 0)
 		rc = instance_create(&i, s.store.fd, s.store.path, o->name, o->rm, e);
 	if (rc == 0) {
-		r.filters = open_filters(s.store.fd);
+		r.store = s.store.fd;
 		rc = run_instance(&r, &s, status, e);
-		sys_close_ref(&r.filters);
 		if (rc < 0)
 			hint_space(s.store.fd, e);
 		if (!r.started)

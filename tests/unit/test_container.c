@@ -41,6 +41,7 @@ static const char base[] =
 struct rig {
 	json_t *json;
 	struct spec spec;
+	struct seccomp_prog filter;
 	struct container *c;
 	struct err e;
 	int status;
@@ -72,15 +73,24 @@ static void rig_init(struct rig *r, const char *script)
 }
 
 static const struct container_options defaults = {
-	.id = "unit", .bundle = "/tmp", .root = -1, .stdio = {0, 1, 2}, .filters = -1, .door = -1};
+	.id = "unit", .bundle = "/tmp", .root = -1, .stdio = {0, 1, 2}, .door = -1};
 
-static int rig_create(struct rig *r)
+static struct container_options rig_options(struct rig *r)
 {
 	struct container_options o = defaults;
 
-	if (spec_read(&r->spec, r->json, "config.json", &r->e) < 0)
+	if (spec_read(&r->spec, r->json, "config.json", &r->e) < 0 ||
+		(r->spec.has_seccomp && seccomp_compile(&r->filter, &r->spec.seccomp, &r->e) < 0))
 		fail_msg("%s", r->e.text);
 	o.spec = &r->spec;
+	o.filter = r->spec.has_seccomp ? &r->filter : NULL;
+	return o;
+}
+
+static int rig_create(struct rig *r)
+{
+	struct container_options o = rig_options(r);
+
 	return container_create(&r->c, &o, &r->e);
 }
 
@@ -88,6 +98,7 @@ static void rig_fini(struct rig *r)
 {
 	if (container_delete(r->c, &r->e) < 0)
 		fail_msg("%s", r->e.text);
+	seccomp_prog_fini(&r->filter);
 	spec_fini(&r->spec);
 	json_decref(r->json);
 }
@@ -121,14 +132,12 @@ TEST(a_program_runs_and_its_status_comes_back)
 
 TEST(one_that_starts_at_once_needs_no_second_word)
 {
-	struct container_options o = defaults;
+	struct container_options o;
 	struct rig r;
 
-	o.at_once = true;
-
 	rig_init(&r, "exit 5");
-	assert_int_equal(spec_read(&r.spec, r.json, "config.json", &r.e), 0);
-	o.spec = &r.spec;
+	o = rig_options(&r);
+	o.at_once = true;
 	assert_int_equal(container_create(&r.c, &o, &r.e), 0);
 	assert_int_equal(container_start(r.c, &r.status, &r.e), 0);
 	assert_int_equal(reap(&r), 0);
@@ -212,7 +221,7 @@ static const char not_there[] =
  */
 TEST(a_program_that_is_not_there_is_127_and_nothing_is_left)
 {
-	struct container_options o = defaults;
+	struct container_options o;
 	struct rig r;
 
 	rig_init(&r, NULL);
@@ -220,8 +229,7 @@ TEST(a_program_that_is_not_there_is_127_and_nothing_is_left)
 	create_fails(&r, not_there);
 	rig_init(&r, NULL);
 	patch(&r, "process", "{\"args\": [\"no-such-program\"]}");
-	assert_int_equal(spec_read(&r.spec, r.json, "config.json", &r.e), 0);
-	o.spec = &r.spec;
+	o = rig_options(&r);
 	o.at_once = true;
 	assert_int_equal(container_create(&r.c, &o, &r.e), 0);
 	assert_int_equal(container_start(r.c, &r.status, &r.e), -1);
@@ -272,7 +280,7 @@ TEST(one_without_a_process_can_be_created_and_not_started)
 TEST(a_released_container_waits_at_its_door)
 {
 	char dir[] = "/tmp/svrun-door-XXXXXX";
-	struct container_options o = defaults;
+	struct container_options o;
 	struct container_start start;
 	struct rig r;
 	pid_t pid;
@@ -281,8 +289,7 @@ TEST(a_released_container_waits_at_its_door)
 	rig_init(&r, "exit 7");
 	assert_non_null(mkdtemp(dir));
 	fd = sys_open(dir, O_RDONLY | O_DIRECTORY, 0);
-	assert_int_equal(spec_read(&r.spec, r.json, "config.json", &r.e), 0);
-	o.spec = &r.spec;
+	o = rig_options(&r);
 	o.detach = true;
 	o.door = door_make(fd, "door", &r.e);
 	assert_true(o.door >= 0);

@@ -16,7 +16,7 @@
 #include "runtime/seccomp.h"
 
 /* Where things lie in a file: magic, flags, count, digest, code. */
-enum { DIGEST_AT = 16, CODE_AT = 48 };
+enum { DIGEST_AT = 20, CODE_AT = 52 };
 
 struct cache {
 	char path[32], file[80]; /* its folder, and the only file there */

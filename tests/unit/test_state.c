@@ -408,18 +408,38 @@ TEST(a_list_is_sorted_and_has_containers_only)
 	free(ids);
 }
 
-TEST(the_config_is_kept)
+/* Its rules are nothing that anybody needs again: the compiled filter is. */
+TEST(the_config_is_kept_without_the_rules_of_its_filter)
 {
-	static const char text[] = "{\"ociVersion\": \"1.2.0\", \"root\": {\"path\": \"r\"}, "
-				   "\"linux\": {\"namespaces\": [{\"type\": \"mount\"}]}}";
+	static const char text[] =
+		"{\"ociVersion\": \"1.2.0\", \"root\": {\"path\": \"r\"}, \"linux\": {"
+		"\"namespaces\": [{\"type\": \"mount\"}], \"seccomp\": {\"defaultAction\":"
+		" \"SCMP_ACT_ERRNO\", \"syscalls\": [{\"names\": [\"read\"], \"action\":"
+		" \"SCMP_ACT_ALLOW\"}]}}}";
+	struct seccomp_prog filter, again;
 	struct err e = {0};
 	struct state s;
 	struct spec spec;
+	json_t *json = json_parse(text, strlen(text), &e);
 
+	assert_int_equal(spec_read(&spec, json, "config.json", &e), 0);
+	assert_int_equal(seccomp_compile(&filter, &spec.seccomp, &e), 0);
 	make(&s, "c");
-	assert_int_equal(state_keep_config(&s, text, strlen(text), &e), 0);
+	assert_int_equal(state_keep_config(&s, &spec, &e), 0);
+	assert_int_equal(state_keep_filter(&s, &filter, &e), 0);
+	assert_int_equal(spec.seccomp.nrules, 1);
+	assert_non_null(json_object_get(spec.seccomp.source, "syscalls"));
+	spec_fini(&spec);
+	json_decref(json);
 	assert_int_equal(state_config(&s, &spec, &e), 0);
 	assert_string_equal(spec.root, "r");
+	assert_true(spec.has_seccomp);
+	assert_int_equal(spec.seccomp.nrules, 0);
+	assert_int_equal(state_filter(&s, &again, &e), 0);
+	assert_int_equal(again.n, filter.n);
+	assert_memory_equal(again.code, filter.code, filter.n * sizeof(*filter.code));
+	seccomp_prog_fini(&filter);
+	seccomp_prog_fini(&again);
 	spec_fini(&spec);
 	state_close(&s);
 }
@@ -440,4 +460,4 @@ RUN_TESTS(UNIT(ids_are_what_runc_takes_and_nothing_else), UNIT(what_is_written_i
 	UNIT(who_waited_for_the_lock_of_a_removed_one_hears_that_it_is_gone),
 	UNIT(a_lock_that_was_given_up_is_had_again_unless_the_folder_went),
 	UNIT(what_is_shown_has_the_keys_of_runc), UNIT(a_list_is_sorted_and_has_containers_only),
-	UNIT(the_config_is_kept))
+	UNIT(the_config_is_kept_without_the_rules_of_its_filter))
