@@ -149,7 +149,7 @@ static void quota(struct call *c, const struct cgroup *g, const struct spec_reso
 					: cgroup_number(dir, "cpu.cfs_period_us"));
 	}
 	us = strtoull(text, NULL, 10);
-	period = strtoll(strchr(text, ' '), NULL, 10);
+	period = strtoll(text + strcspn(text, " "), NULL, 10);
 	if (text[0] == 'm' || text[0] == '-' || period <= 0 || us > UINT64_MAX / 1000000)
 		us = UINT64_MAX;
 	else
