@@ -180,7 +180,7 @@ user_namespace() {
 	mount --bind "$B" "$B"
 	mount --make-shared "$B"
 	change_config "$B" '.process.capabilities[] += ["CAP_SYS_ADMIN"]'
-	before=$(wc -l </proc/self/mountinfo)
+	before=$(grep -c "$T/" /proc/self/mountinfo)
 	for how in shared rshared slave rslave private rprivate unbindable; do
 		change_config "$B" '.linux.rootfsPropagation = $h' --arg h "$how"
 		inside 'mount -t tmpfs tmpfs /tmp && grep " / " /proc/self/mountinfo'
@@ -190,7 +190,8 @@ user_namespace() {
 		unbindable) expect_in "$out" " unbindable" ;;
 		*) [[ $out != *" shared:"* ]] || fail "$how: $out" ;;
 		esac
-		[ "$before" = "$(wc -l </proc/self/mountinfo)" ] || fail "$how: $(cat /proc/self/mountinfo)"
+		[ "$before" = "$(grep -c "$T/" /proc/self/mountinfo)" ] ||
+			fail "$how: $(grep "$T/" /proc/self/mountinfo)"
 	done
 	umount "$B"
 }
