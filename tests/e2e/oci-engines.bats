@@ -19,6 +19,7 @@ teardown() {
 	for id in ${PODS-}; do
 		rm -rf --one-file-system "/sys/fs/cgroup/hugetlb/libpod_parent/$id"
 	done
+	find /sys/fs/cgroup -depth -type d -path "*/${T##*/}.group*" -exec rmdir {} + 2>/dev/null || true
 	while read -r id; do
 		umount -l "$id" 2>/dev/null || true
 	done < <(awk -v top="$T/" 'index($5, top) == 1 { print $5 }' /proc/self/mountinfo | sort -r)
@@ -296,7 +297,7 @@ containerd_setup() {
 }
 
 c() {
-	ctr --address "$T/containerd.sock" -n svrun-oci "$@" 3>&-
+	ctr --address "$T/containerd.sock" -n "${T##*/}.group" "$@" 3>&-
 }
 
 c_run() { # OPTION... IMAGE ID COMMAND...
@@ -355,7 +356,7 @@ c_await() { # STATUS ID
 @test "containerd: a terminal" {
 	need_program script
 	containerd_setup
-	run script -qec "ctr --address $T/containerd.sock -n svrun-oci run --runc-binary $OCI --rm -t $NAME one tty" "$T/typescript" </dev/null
+	run script -qec "ctr --address $T/containerd.sock -n ${T##*/}.group run --runc-binary $OCI --rm -t $NAME one tty" "$T/typescript" </dev/null
 	expect_in "$output" "/dev/pts/0"
 }
 
@@ -370,7 +371,7 @@ docker_setup() {
 	jq -n --arg key "$T/docker.key" '{"deprecated-key-path": $key}' >"$T/docker.json"
 	dockerd --config-file "$T/docker.json" --data-root "$T/docker" --exec-root "$T/docker-exec" \
 		--pidfile "$T/docker.pid" -H "unix://$T/docker.sock" --iptables=false --ip6tables=false \
-		--ip-forward=false --bridge=none --storage-driver vfs --cgroup-parent "/${T##*/}.docker" \
+		--ip-forward=false --bridge=none --storage-driver vfs --cgroup-parent "/${T##*/}.group" \
 		--add-runtime "svrun=$OCI" >"$T/docker.out" 2>&1 3>&- </dev/null &
 	PIDS="${PIDS-} $!"
 	for ((i = 0; i < 200; i++)); do
