@@ -343,8 +343,10 @@ static bool in_the_making(const struct state *s)
 	return false;
 }
 
+/* A cgroup that is removed meanwhile is not frozen. */
 static int is_frozen(const struct state *s, struct err *e)
 {
+	struct err why = {0};
 	struct cgroup c;
 	int rc;
 
@@ -352,8 +354,12 @@ static int is_frozen(const struct state *s, struct err *e)
 		return 0;
 	if (cgroup_open(&c, &s->cgroup, e) < 0)
 		return -1;
-	rc = c.ndirs ? cgroup_frozen(&c, e) : 0;
+	rc = c.ndirs ? cgroup_frozen(&c, &why) : 0;
 	cgroup_fini(&c);
+	if (rc < 0 && (why.sys == ENOENT || why.sys == ENODEV))
+		return 0;
+	if (rc < 0 && e)
+		*e = why;
 	return rc;
 }
 

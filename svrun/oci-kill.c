@@ -151,9 +151,11 @@ static int for_pattern(const struct doing *d, const char *pattern, struct err *e
 
 /* ---- kill ---- */
 
-/* On version 1 not even SIGKILL ends a frozen process. */
+/* On version 1 not even SIGKILL ends a frozen process. One that is not frozen may have gone by now,
+ * with its cgroup. */
 static int thaw(const struct state *s, struct err *e)
 {
+	struct err why = {0};
 	struct cgroup c;
 	int rc = 0;
 
@@ -162,11 +164,14 @@ static int thaw(const struct state *s, struct err *e)
 	if (cgroup_open(&c, &s->cgroup, e) < 0)
 		return -1;
 	if (c.ndirs)
-		rc = cgroup_frozen(&c, e);
+		rc = cgroup_frozen(&c, &why);
 	if (rc > 0)
-		rc = cgroup_freeze(&c, false, e);
+		rc = cgroup_freeze(&c, false, &why);
 	cgroup_fini(&c);
-	return rc;
+	if (rc >= 0 || why.sys == ENOENT || why.sys == ENODEV)
+		return 0;
+	*e = why;
+	return -1;
 }
 
 static int signal_all(const struct state *s, int sig, struct err *e)
