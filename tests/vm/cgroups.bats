@@ -399,6 +399,19 @@ delegated() {
 	[ ! -e "$CG" ]
 }
 
+@test "without root: in its own cgroup namespace a container may make cgroups" {
+	layout v2
+	rootless_bundle
+	mkdir -p "$B/rootfs/sys/fs/cgroup"
+	change_config "$B" '.linux.namespaces += [{"type": "cgroup"}]
+		| .mounts += [{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["nosuid", "noexec", "nodev"]}]'
+	set_script "$B" 'cat /proc/self/cgroup; mkdir /sys/fs/cgroup/sub && echo made'
+	chown -R svrun: "$T"
+	run delegated run -b "$B" "$ID"
+	[ "$status" = 0 ] || fail "$output"
+	expect_in "$output" 0::/ made
+}
+
 @test "without root: systemd's user instance makes the scope" {
 	layout v2
 	rootless_bundle
