@@ -343,19 +343,27 @@ static bool in_the_making(const struct state *s)
 	return false;
 }
 
-/* A cgroup that is removed meanwhile is not frozen. */
-static int is_frozen(const struct state *s, struct err *e)
+static int look_frozen(const struct state *s, bool thaw, struct err *e)
 {
-	struct err why = {0};
 	struct cgroup c;
 	int rc;
 
-	if (!s->cgroup.path[0] && !s->cgroup.unit[0])
-		return 0;
 	if (cgroup_open(&c, &s->cgroup, e) < 0)
 		return -1;
-	rc = c.ndirs ? cgroup_frozen(&c, &why) : 0;
+	rc = c.ndirs ? cgroup_frozen(&c, e) : 0;
+	if (rc > 0 && thaw && cgroup_freeze(&c, false, e) < 0)
+		rc = -1;
 	cgroup_fini(&c);
+	return rc;
+}
+
+int state_frozen(const struct state *s, bool thaw, struct err *e)
+{
+	struct err why = {0};
+	int rc = 0;
+
+	if (s->cgroup.path[0] || s->cgroup.unit[0])
+		rc = look_frozen(s, thaw, &why);
 	if (rc < 0 && (why.sys == ENOENT || why.sys == ENODEV))
 		return 0;
 	if (rc < 0 && e)
@@ -378,7 +386,7 @@ int state_status(const struct state *s, enum state_status *status, struct err *e
 		*status = STATE_CREATED;
 		return 0;
 	}
-	frozen = is_frozen(s, e);
+	frozen = state_frozen(s, false, e);
 	*status = frozen > 0 ? STATE_PAUSED : STATE_RUNNING;
 	return frozen < 0 ? err_ctx(e, "container %s", s->id) : 0;
 }

@@ -90,6 +90,10 @@ int state_pidfd(const struct state *s);
 /* What it is doing now; never waits for the lock. One whose creator died is stopped. -1 on error.
  */
 int state_status(const struct state *s, enum state_status *status, struct err *e) must_check;
+/* Is its cgroup frozen: 1, 0, -1. With thaw it is not any more. One that is removed meanwhile is
+ * not.
+ */
+int state_frozen(const struct state *s, bool thaw, struct err *e) must_check;
 /* It was started: who is there does not wait at the door any more. */
 int state_close_door(const struct state *s, struct err *e) must_check;
 const char *state_status_name(enum state_status status);

@@ -151,29 +151,6 @@ static int for_pattern(const struct doing *d, const char *pattern, struct err *e
 
 /* ---- kill ---- */
 
-/* On version 1 not even SIGKILL ends a frozen process. One that is not frozen may have gone by now,
- * with its cgroup. */
-static int thaw(const struct state *s, struct err *e)
-{
-	struct err why = {0};
-	struct cgroup c;
-	int rc = 0;
-
-	if (!s->cgroup.path[0] && !s->cgroup.unit[0])
-		return 0;
-	if (cgroup_open(&c, &s->cgroup, e) < 0)
-		return -1;
-	if (c.ndirs)
-		rc = cgroup_frozen(&c, &why);
-	if (rc > 0)
-		rc = cgroup_freeze(&c, false, &why);
-	cgroup_fini(&c);
-	if (rc >= 0 || why.sys == ENOENT || why.sys == ENODEV)
-		return 0;
-	*e = why;
-	return -1;
-}
-
 static int signal_all(const struct state *s, int sig, struct err *e)
 {
 	struct cgroup c;
@@ -208,8 +185,9 @@ static int kill_one(const struct doing *d, const char *id, struct err *e)
 	if (oci_open(d->o, id, false, &s, e) < 0)
 		return -1;
 	rc = d->all ? signal_all(&s, d->sig, e) : signal_first(&s, d->sig, e);
-	if (rc == 0 && d->sig == SIGKILL)
-		rc = thaw(&s, e);
+	/* On version 1 not even SIGKILL ends a frozen process. */
+	if (rc == 0 && d->sig == SIGKILL && state_frozen(&s, true, e) < 0)
+		rc = -1;
 	state_close(&s);
 	return rc;
 }
@@ -245,7 +223,7 @@ static int end_process(const struct state *s, struct err *e)
 		return errno == ESRCH ? 0 : err_sys(e, "%s: process %d", s->id, (int)s->pid);
 	if (syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
 		return err_sys(e, "%s: kill process %d", s->id, (int)s->pid);
-	if (thaw(s, e) < 0)
+	if (state_frozen(s, true, e) < 0)
 		return -1;
 	do
 		n = poll(&p, 1, KILL_WAIT_MS);
