@@ -323,14 +323,15 @@ static int become_program(struct build *b, int *status, struct err *e)
 		return -1;
 	if (!p->given)
 		return err_set(e, ERR_USAGE, "the config has no process to start");
-	if (run_start_hooks(b, e) < 0)
-		return -1;
 	struct process_confinement how = {b->s, p, b->c->o->filter, b->place.proc,
 		b->c->o->detach ? -1 : b->c->sync, send_listener, b};
 
 	if (process_confine(&how, e) < 0)
 		return -1;
 	sys_close_ref(&b->place.proc);
+	/* Programs of the image, and confined as its own is. */
+	if (run_start_hooks(b, e) < 0)
+		return -1;
 	process_reset_signals();
 	return process_exec(&p->args, &p->env, status, e);
 }

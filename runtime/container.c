@@ -180,7 +180,7 @@ static int say(const struct container *c, enum sync_kind kind, struct err *e)
 {
 	struct sync_msg m = {.kind = kind, .pid = c->pid};
 
-	return sync_send(c->sync, &m, -1, e);
+	return sync_say(c->sync, &m, e);
 }
 
 static int expect(struct container *c, enum sync_kind kind, int *fd, struct err *e)
@@ -237,7 +237,8 @@ static int follow_child(struct container *c, struct err *e)
 	if (gate && at_gate(c, e) < 0)
 		return -1;
 	/* While the child mounts. It starts nothing before START. */
-	if (c->has_cgroup && cgroup_limit(&c->cgroup, &c->spec->resources, e) < 0)
+	if (c->has_cgroup && (cgroup_limit(&c->cgroup, &c->spec->resources, e) < 0 ||
+				     cgroup_give(&c->cgroup, c->spec, e) < 0))
 		return -1;
 	/* Waiting for this in the child costs two changes of process, on a busy host much more. */
 	if (c->o->at_once && !hooks && send_start(c, e) < 0)
@@ -335,7 +336,7 @@ int container_start_at(const struct container_start *o, int *status, struct err 
 	struct sync_msg start = {.kind = SYNC_START, .pid = o->pid};
 
 	*status = 125;
-	if (sync_send(o->sock, &start, -1, e) < 0)
+	if (sync_say(o->sock, &start, e) < 0)
 		return -1;
 	return wait_started(o, status, e);
 }

@@ -100,11 +100,11 @@ static int reap(pid_t pid, int *status, struct err *e)
 static int wait_for(const struct spec_hook *h, pid_t pid, int *status, struct err *e)
 {
 	double until = h->timeout.set ? sys_now_ms() + 1e3 * (double)h->timeout.v : 0;
-	auto_fd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	auto_fd int fd = until > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int n = 0;
 
-	if (fd < 0)
+	if (until > 0 && fd < 0)
 		return err_sys(e, "pidfd of a hook");
 	while (n == 0 && until > 0) {
 		double left = until - sys_now_ms();

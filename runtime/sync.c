@@ -1,6 +1,7 @@
 #include "runtime/sync.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -53,12 +54,19 @@ int sync_recv(int sock, struct sync_msg *m, int *fd, struct err *e)
 	union control c;
 	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c};
 	auto_fd int passed = -1;
+	bool reset = false;
 	ssize_t n;
 
-	h.msg_controllen = sizeof(c.buf);
-	do
+	/* A peer that has ended without reading all we sent shows as ECONNRESET once, before what
+	 * it has sent itself: the reason. */
+	for (;;) {
+		h.msg_controllen = sizeof(c.buf);
 		n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+		if (n < 0 && errno == ECONNRESET && !reset)
+			reset = true;
+		else if (n >= 0 || errno != EINTR)
+			break;
+	}
 	if (fd)
 		*fd = -1;
 	if (n < 0 && errno != ECONNRESET)
@@ -88,6 +96,20 @@ int sync_expect(int sock, enum sync_kind kind, struct sync_msg *m, int *fd, stru
 		return err_set(e, ERR_SYSTEM, "the container's process ended during set-up");
 	if (e)
 		*e = m->err;
+	return -1;
+}
+
+int sync_say(int sock, const struct sync_msg *m, struct err *e)
+{
+	struct err why = {0};
+	struct sync_msg answer;
+
+	if (sync_send(sock, m, -1, &why) == 0)
+		return 0;
+	if (why.sys == EPIPE)
+		return sync_expect(sock, SYNC_NEVER, &answer, NULL, e);
+	if (e)
+		*e = why;
 	return -1;
 }
 

@@ -33,7 +33,8 @@ enum sync_kind {
 	SYNC_DETACH,
 	SYNC_START,
 	SYNC_LISTENER,
-	SYNC_FAILED
+	SYNC_FAILED,
+	SYNC_NEVER /* is not sent */
 };
 
 struct sync_msg {
@@ -48,6 +49,8 @@ int sync_send(int sock, const struct sync_msg *m, int fd, struct err *e) must_ch
 /* *fd: receives a descriptor that came along, or -1; NULL refuses one. A closed socket is SYNC_END.
  */
 int sync_recv(int sock, struct sync_msg *m, int *fd, struct err *e) must_check;
+/* Send to a process that may have ended: the error is then why it did, if it has said so. */
+int sync_say(int sock, const struct sync_msg *m, struct err *e) must_check;
 /* The next message, which must be `kind`. FAILED: its error, and *status. */
 int sync_expect(
 	int sock, enum sync_kind kind, struct sync_msg *m, int *fd, struct err *e) must_check;

@@ -73,6 +73,19 @@ createContainer inside / created" ] || fail "$(cat "$T/log")"
 	expect_oci_clean
 }
 
+@test "a startContainer hook is confined as the container's program is" {
+	change_config "$B" '.hooks.startContainer = [{path: "/bin/sh",
+		args: ["sh", "-c", "cat /proc/self/status >/tmp/hook"]}] | .process.user = {uid: 7, gid: 7} |
+		.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW"}'
+	set_script "$B" 'cat /proc/self/status >/tmp/own; for k in Uid Groups CapEff CapBnd Seccomp: NoNewPrivs; do
+		grep -h "^$k" /tmp/hook /tmp/own; done'
+	chmod 1777 "$B/rootfs/tmp"
+	run_split oci run --bundle "$B" "$ID"
+	expect_status 0
+	[ "$(sort -u <<<"$out" | wc -l)" = 6 ] || fail "$out"
+	expect_in "$out" "Uid:	7" "Seccomp:	2" "CapEff:	0000000000000000"
+}
+
 @test "a poststart or poststop hook that fails is warned of, and changes nothing" {
 	change_config "$B" '.hooks.poststart = [{path: "/bin/sh", args: ["sh", "-c", "exit 3"]}]
 		| .hooks.poststop = .hooks.poststart'

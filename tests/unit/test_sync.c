@@ -54,6 +54,34 @@ TEST(a_descriptor_comes_along_and_is_closed_when_nobody_takes_it)
 	close(pair[1]);
 }
 
+/* It has ended with our message unread: what it said is told, not that it is gone. */
+TEST(why_a_process_ended_is_heard_whatever_it_left_unread)
+{
+	struct sync_msg start = {.kind = SYNC_START}, m;
+	struct err why = {0}, e = {0};
+	int pair[2];
+
+	err_set(&why, ERR_DENIED, "too bad");
+	for (int sent_before = 0; sent_before < 2; sent_before++) {
+		assert_int_equal(sys_socketpair(pair), 0);
+		if (sent_before)
+			assert_int_equal(sync_send(pair[0], &start, -1, NULL), 0);
+		sync_fail(pair[1], 3, &why);
+		close(pair[1]);
+		e = (struct err){0};
+		if (sent_before)
+			assert_int_equal(sync_expect(pair[0], SYNC_READY, &m, NULL, &e), -1);
+		else
+			assert_int_equal(sync_say(pair[0], &start, &e), -1);
+		assert_string_equal(e.text, "too bad");
+		close(pair[0]);
+	}
+	assert_int_equal(sys_socketpair(pair), 0);
+	close(pair[1]);
+	assert_int_equal(sync_say(pair[0], &start, &e), -1);
+	close(pair[0]);
+}
+
 TEST(a_message_of_another_size_is_refused)
 {
 	static const char big[sizeof(struct sync_msg) + 1] = {SYNC_READY};
@@ -71,6 +99,7 @@ TEST(a_message_of_another_size_is_refused)
 	}
 }
 
-RUN_TESTS(cmocka_unit_test(a_message_arrives_whole_with_its_error),
+RUN_TESTS(cmocka_unit_test(why_a_process_ended_is_heard_whatever_it_left_unread),
+	cmocka_unit_test(a_message_arrives_whole_with_its_error),
 	cmocka_unit_test(a_descriptor_comes_along_and_is_closed_when_nobody_takes_it),
 	cmocka_unit_test(a_message_of_another_size_is_refused))
