@@ -204,33 +204,46 @@ static char *engine_words(const struct err *e)
 	return text;
 }
 
-static void log_error(const struct oci *o, int argc, char **argv, const struct err *e)
+static void append(const struct oci *o, const char *lines)
 {
 	auto_fd int fd = sys_open(o->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
-	auto_buf struct buf b = BUF_INIT(1 << 20);
 
-	if (o->debug) {
-		auto_free char *where = mem_printf("at %s:%d", e->file, e->line);
-		auto_free char *at = log_line(o, "debug", where);
-		auto_free char *line = NULL;
-
-		for (int i = 0; i < argc && b.len < b.max / 2; i++)
-			buf_printf(&b, "%s%.1000s", i ? " " : "", argv[i]);
-		line = log_line(o, "debug", b.data);
-		b.len = 0;
-		buf_printf(&b, "%s%s", line, at);
-	}
-	auto_free char *text = engine_words(e);
-	auto_free char *line = log_line(o, "error", text);
-	buf_printf(&b, "%s", line);
-	if (fd < 0 || sys_write_all(fd, b.data, b.len) < 0)
+	if (fd < 0 || sys_write_all(fd, lines, strlen(lines)) < 0)
 		fprintf(stderr, "svrun-oci: cannot write to --log %s: %m\n", o->log);
 }
 
-static void report(const struct oci *o, int argc, char **argv, const struct err *e)
+/* The file is there from the start, also when nothing goes wrong. */
+static void log_begin(const struct oci *o, int argc, char **argv)
+{
+	auto_buf struct buf b = BUF_INIT(1 << 20);
+	auto_free char *line = NULL;
+
+	if (o->debug) {
+		for (int i = 0; i < argc && b.len < b.max / 2; i++)
+			buf_printf(&b, "%s%.1000s", i ? " " : "", argv[i]);
+		line = log_line(o, "debug", b.data);
+	}
+	if (o->log)
+		append(o, line ? line : "");
+	else if (line)
+		fputs(line, stderr);
+}
+
+static void log_error(const struct oci *o, const struct err *e)
+{
+	auto_free char *where = mem_printf("at %s:%d", e->file, e->line);
+	auto_free char *at = log_line(o, "debug", where);
+	auto_free char *text = engine_words(e);
+	auto_free char *line = log_line(o, "error", text);
+	auto_free char *both = mem_printf("%s%s", o->debug ? at : "", line);
+
+	append(o, both);
+}
+
+static void report(const struct oci *o, const struct err *e)
 {
 	if (o->log)
-		log_error(o, argc, argv, e);
+		log_error(o, e);
 	if (!o->log && o->log_format && str_eq(o->log_format, "json")) {
 		auto_free char *line = log_line(o, "error", e->text);
 
@@ -274,6 +287,7 @@ static int dispatch(struct global *g, int argc, char **argv, struct err *e)
 		return unknown(words[0], e);
 	if (v->protect && self_protect(argv, e) < 0)
 		return -1;
+	log_begin(&g->oci, argc, argv);
 	return v->run(&g->oci, &v->c, n, words, e);
 }
 
@@ -292,6 +306,6 @@ int main(int argc, char **argv)
 	else if (ferror(stdout) && rc == 0)
 		rc = err_set(&e, ERR_SYSTEM, "write stdout: not all could be written");
 	if (e.kind != ERR_NONE)
-		report(&g.oci, argc, argv, &e);
+		report(&g.oci, &e);
 	return rc >= 0 ? rc : e.kind == ERR_NONE ? 0 : 1;
 }

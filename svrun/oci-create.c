@@ -198,10 +198,10 @@ static int run_started(struct making *m, struct supervise *sup, int *status, str
 	state_unlock(&m->s);
 	if (supervise_run(sup, &p, status, e) < 0)
 		return -1;
+	if (m->r->keep) /* all of it, until delete */
+		return container_release(steal_ptr(&m->c), e);
 	if (container_delete(steal_ptr(&m->c), &late) < 0)
 		warn_of(&late);
-	if (m->r->keep)
-		return 0;
 	if (clean_up(m, &late) < 0)
 		warn_of(&late);
 	return 0;

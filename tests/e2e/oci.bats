@@ -824,3 +824,22 @@ trace_create() { # FILE
 	echo "# run: $kb KB" >&3
 	[ "$kb" -lt 2500 ] || fail "$kb KB"
 }
+
+@test "the log is there from the start, and --debug says what was asked" {
+	oci --log "$T/log" run --bundle "$B" "$ID"
+	[ -e "$T/log" ] && [ ! -s "$T/log" ]
+	oci --debug --log "$T/log" --log-format json run --bundle "$B" "$ID"
+	[ "$(jq -r .level "$T/log")" = debug ] || fail "$(cat "$T/log")"
+	expect_in "$(jq -r .msg "$T/log")" "run --bundle"
+	run_split oci --debug run --bundle "$B" "$ID"
+	expect_in "$err" level=debug
+}
+
+@test "run --keep leaves the container stopped, with its cgroup, for delete" {
+	change_config "$B" '.linux.cgroupsPath = "/\($id)"' --arg id "$ID"
+	oci run --keep --bundle "$B" "$ID"
+	[ "$(oci state "$ID" | jq -r .status)" = stopped ]
+	[ -n "$(find /sys/fs/cgroup -maxdepth 2 -name "$ID")" ]
+	oci delete "$ID"
+	expect_oci_clean
+}
