@@ -274,14 +274,18 @@ static bool has_ended(int pidfd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Our next child is to be in the container's pid namespace. */
-static int enter_pids(const struct exec_options *o, struct err *e)
+/* Our next child is to be in the container's pid namespace. *inside: and we are in its user
+ * namespace now. */
+static int enter_pids(const struct exec_options *o, bool *inside, struct err *e)
 {
+	*inside = false;
 	if (!spec_has_ns(o->spec, NS_PID) || setns(o->pidfd, CLONE_NEWPID) == 0)
 		return 0;
 	if (errno == EPERM && spec_has_ns(o->spec, NS_USER) &&
-		setns(o->pidfd, CLONE_NEWPID | CLONE_NEWUSER) == 0)
+		setns(o->pidfd, CLONE_NEWPID | CLONE_NEWUSER) == 0) {
+		*inside = true;
 		return 0;
+	}
 	if (has_ended(o->pidfd))
 		return err_set(e, ERR_NOT_FOUND, "the container has ended");
 	return err_sys(e, "join the container's pid namespace");
@@ -367,27 +371,44 @@ void exec_kill(struct exec *x)
 		;
 }
 
+/* The child is born not dumpable: from its first moment others of the container may see it. They do
+ * not see us, but where we are in its user namespace we stay so. */
+static int spawn_unseen(struct exec *x, struct target *t, const struct exec_options *o, int sock,
+	int theirs, struct err *e)
+{
+	int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	char score[PROCESS_SCORE_SIZE];
+	bool inside;
+
+	if (process_score(o->process, score, e) < 0)
+		return -1;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(e, "PR_SET_DUMPABLE");
+	if (enter_pids(o, &inside, e) < 0 || spawn(x, t, o, sock, theirs, e) < 0)
+		return -1;
+	if (inside)
+		return 0;
+	if (dumpable == 1 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return err_sys(e, "PR_SET_DUMPABLE");
+	return process_score_back(score, e);
+}
+
 static int start(
 	struct exec *x, struct target *t, const struct exec_options *o, int *status, struct err *e)
 {
-	char score[PROCESS_SCORE_SIZE];
 	int pair[2];
 
 	for (size_t i = 0; i < o->sub_cgroups.n; i++)
 		if (enter_sub(t, o->sub_cgroups.v[i], e) < 0)
 			return -1;
-	/* Born so: from the first moment others of the container may see the new process. */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return err_sys(e, "PR_SET_DUMPABLE");
-	if (sched_affinity(o->process->exec_cpus_initial, e) < 0 || enter_pids(o, e) < 0)
+	if (sched_affinity(o->process->exec_cpus_initial, e) < 0)
 		return -1;
 	if (sys_socketpair(pair) < 0)
 		return err_sys(e, "socketpair");
 	auto_fd int sock = pair[0];
 	auto_fd int theirs = pair[1];
 
-	if (process_score(o->process, score, e) < 0 || spawn(x, t, o, sock, theirs, e) < 0 ||
-		process_score_back(score, e) < 0)
+	if (spawn_unseen(x, t, o, sock, theirs, e) < 0)
 		return -1;
 	sys_close_ref(&theirs);
 	return wait_started(x, o, sock, status, e);

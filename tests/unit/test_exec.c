@@ -405,20 +405,20 @@ TEST(a_process_dies_with_its_runtime_unless_it_is_detached)
 	in_child(detached);
 }
 
-static int not_dumpable(void)
+static int dumpable_again(void)
 {
 	struct rig r;
 	char text[64];
 
 	EXPECT(1, rig_init(&r, "true", false) == 0 && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1);
 	EXPECT(2, run(&r, text, sizeof(text)) == 0);
-	EXPECT(3, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0);
+	EXPECT(3, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1);
 	return 0;
 }
 
-TEST(nobody_inside_may_look_at_the_runtime)
+TEST(the_runtime_is_as_it_was_afterwards)
 {
-	in_child(not_dumpable);
+	in_child(dumpable_again);
 }
 
 RUN_TESTS(cmocka_unit_test(a_process_runs_in_the_containers_namespaces),
@@ -429,4 +429,4 @@ RUN_TESTS(cmocka_unit_test(a_process_runs_in_the_containers_namespaces),
 	cmocka_unit_test(a_container_that_has_ended_takes_no_process),
 	cmocka_unit_test(a_cgroup_that_is_not_there_is_an_error),
 	cmocka_unit_test(a_process_dies_with_its_runtime_unless_it_is_detached),
-	cmocka_unit_test(nobody_inside_may_look_at_the_runtime))
+	cmocka_unit_test(the_runtime_is_as_it_was_afterwards))
