@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/sys.h"
+
 static_assert(sizeof(SHA512_CTX) <= sizeof(((struct hash *)0)->state), "state fits");
 static_assert(sizeof(SHA256_CTX) <= sizeof(((struct hash *)0)->state), "state fits");
 static_assert(sizeof(MD5_CTX) <= sizeof(((struct hash *)0)->state), "state fits");
@@ -154,4 +157,18 @@ struct digest hash_digest(struct hash *h)
 	hash_final(h, out);
 	memcpy(d.b, out, DIGEST_SIZE);
 	return d;
+}
+
+int hash_add_file(int fd, const char *name, struct hash *h, struct err *e)
+{
+	enum { READ_BLOCK = 256 << 10 };
+	auto_free unsigned char *buf = mem_alloc(READ_BLOCK);
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = sys_pread(fd, buf, READ_BLOCK, at)) > 0) {
+		hash_add(h, buf, (size_t)n);
+		at += n;
+	}
+	return n < 0 ? err_sys(e, "read %s", name) : 0;
 }

@@ -46,4 +46,7 @@ size_t hash_final(struct hash *h, uint8_t out[HASH_MAX]);
 struct digest hash_digest(struct hash *h);              /* SHA256 only */
 void hex_encode(const uint8_t *p, size_t n, char *out); /* 2n characters and a NUL */
 
+/* Add all of fd, from its start, to h. The position of fd stays. */
+int hash_add_file(int fd, const char *name, struct hash *h, struct err *e) must_check;
+
 #endif

@@ -50,20 +50,6 @@ int file_read(int dirfd, const char *path, struct buf *b, struct err *e)
 	return file_read_fd(fd, path, b, e);
 }
 
-int file_hash(int fd, const char *name, struct hash *h, struct err *e)
-{
-	enum { READ_BLOCK = 256 << 10 };
-	auto_free unsigned char *buf = mem_alloc(READ_BLOCK);
-	off_t at = 0;
-	ssize_t n;
-
-	while ((n = sys_pread(fd, buf, READ_BLOCK, at)) > 0) {
-		hash_add(h, buf, (size_t)n);
-		at += n;
-	}
-	return n < 0 ? err_sys(e, "read %s", name) : 0;
-}
-
 /* The next name for a temporary file. Process ids come again (after a boot, in a container), so
  * what a killed process left may have it: on EEXIST there is another one. */
 static void tmp_name(char *tmp, size_t size, const char *dir)

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include "base/digest.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -12,9 +11,6 @@
  */
 int file_read(int dirfd, const char *path, struct buf *b, struct err *e) must_check;
 int file_read_fd(int fd, const char *name, struct buf *b, struct err *e) must_check;
-
-/* Add all of fd, from its start, to h. The position of fd stays. */
-int file_hash(int fd, const char *name, struct hash *h, struct err *e) must_check;
 
 /* Write to a temporary file in the same folder, fsync, rename over path: after a crash there is
  * the old file or the new one. */

@@ -91,7 +91,7 @@ int cache_verify(struct store *s, const struct input *in, int fd, struct err *e)
 		return drop(s, name, e);
 	}
 	hash_init(&h, in->kind);
-	if (file_hash(fd, where, &h, e) < 0)
+	if (hash_add_file(fd, where, &h, e) < 0)
 		return -1;
 	return cache_check_digest(in, &h, where, e) < 0 ? drop(s, name, e) : 0;
 }

@@ -71,7 +71,7 @@ int local_digest(const char *dir, const char *path, struct pool *p, struct diges
 	if (known == 1 && digest_from_hex(d, note) == 0)
 		return 0;
 	hash_init(&h, HASH_SHA256);
-	if (file_hash(fd, path, &h, e) < 0)
+	if (hash_add_file(fd, path, &h, e) < 0)
 		return -1;
 	*d = hash_digest(&h);
 	if (p && st.st_ctim.tv_sec + SETTLED_S < time(NULL))

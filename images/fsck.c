@@ -229,7 +229,7 @@ static int hash_blob(void *ctx, size_t i, struct err *e)
 	if (fd < 0) /* `image rm` was faster */
 		return 0;
 	hash_init(&h, HASH_SHA256);
-	rc = file_hash(fd, "a blob", &h, NULL);
+	rc = hash_add_file(fd, "a blob", &h, NULL);
 	found = hash_digest(&h);
 	progress_add(b->k->f->progress, size);
 	pthread_mutex_lock(&b->lock);
