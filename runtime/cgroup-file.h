@@ -50,8 +50,8 @@ int cgroup_v2_limit(
 int cgroup_v1_make(struct cgroup *c, struct err *e) must_check;
 int cgroup_v2_make(struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
 
-/* A folder that was there already: one that was left behind is empty, and may be frozen; one in use
- * has processes (EXISTS). (cgroup.c) */
+/* A folder that was there already: one that was left behind is empty. One with processes is in use,
+ * and from one that is frozen nobody who enters gets any further (EXISTS). (cgroup.c) */
 int cgroup_take_over(const struct cgroup *c, int dir, struct err *e) must_check;
 
 #endif

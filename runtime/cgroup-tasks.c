@@ -202,14 +202,6 @@ int cgroup_frozen(const struct cgroup *c, struct err *e)
 	return text.data && (c->v2 ? text.data[0] == '1' : text.data[0] == 'F');
 }
 
-int cgroup_thaw(int dir, struct err *e)
-{
-	if (put(dir, "cgroup.freeze", "0") == 0 || put(dir, "freezer.state", "THAWED") == 0 ||
-		errno == ENOENT)
-		return 0;
-	return err_sys(e, "thaw a cgroup");
-}
-
 /* Stopped while it is read, so that none is missed that is just being made: as well as that goes,
  * for what does not stop is to get the signal all the same. */
 int cgroup_signal(const struct cgroup *c, int sig, struct err *e)

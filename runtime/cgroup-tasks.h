@@ -20,7 +20,4 @@ int cgroup_walk(int top, const struct cgroup_walk *w) must_check;
 /* SIGKILL to all processes at and below `dir`, once; -1 when they cannot be read. */
 int cgroup_kill_below(int dir) must_check;
 
-/* Thaw one folder, if it is frozen. */
-int cgroup_thaw(int dir, struct err *e) must_check;
-
 #endif

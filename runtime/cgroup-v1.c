@@ -15,22 +15,52 @@
 /* ---- the folders ---- */
 
 /* A new cpuset has no cores and no memory, and takes no process, until it is told. One that was
- * there may have been told. */
-static int inherit(int dir, const char *file, bool there, struct err *e)
+ * there may have been told. Returns whether it has any then: not, when the one above has none. */
+static int inherit_file(int dir, const char *file, bool there, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(4096);
 	char above[64];
 
 	if (there && strlen(cgroup_text(dir, file, &text)) > 1) /* a newline alone is empty */
-		return 0;
+		return 1;
 	text.len = 0;
 	snprintf(above, sizeof(above), "../%s", file);
 	if (file_read(dir, above, &text, e) < 0)
 		return -1;
+	if (text.len <= 1)
+		return 0;
 	auto_fd int fd = sys_openat(dir, file, O_WRONLY, 0);
-	if (fd < 0 || sys_write_all(fd, text.data ? text.data : "", text.len) < 0)
+	if (fd < 0 || sys_write_all(fd, text.data, text.len) < 0)
 		return err_sys(e, "write %s", file);
-	return 0;
+	return 1;
+}
+
+static int inherit(int root, const char *path, bool there, struct err *e)
+{
+	auto_fd int dir = sys_openat(root, path, O_PATH | O_DIRECTORY, 0);
+	int cpus, mems;
+
+	if (dir < 0)
+		return err_sys(e, "cgroup /%s", path);
+	cpus = inherit_file(dir, "cpuset.cpus", there, e);
+	mems = cpus < 0 ? -1 : inherit_file(dir, "cpuset.mems", there, e);
+	return mems < 0 ? -1 : cpus && mems;
+}
+
+/* An engine may have made those above, a pod's, without telling them: from the top down. */
+static int inherit_all(int root, const char *path, bool there, struct err *e)
+{
+	char part[CGROUP_PATH_MAX];
+	int rc = inherit(root, path, there, e);
+
+	if (rc)
+		return rc < 0 ? -1 : 0;
+	for (const char *p = strchr(path, '/'); p; p = strchr(p + 1, '/')) {
+		snprintf(part, sizeof(part), "%.*s", (int)(p - path), path);
+		if (inherit(root, part, true, e) < 0)
+			return -1;
+	}
+	return inherit(root, path, true, e) < 0 ? -1 : 0;
 }
 
 /* Make one folder below root. 1 when it was there. */
@@ -43,14 +73,7 @@ static int make_one(int root, const char *path, bool cpuset, struct err *e)
 			return err_sys(e, "make cgroup /%s", path);
 		there = true;
 	}
-	if (!cpuset)
-		return there;
-	auto_fd int dir = sys_openat(root, path, O_PATH | O_DIRECTORY, 0);
-	if (dir < 0)
-		return err_sys(e, "cgroup /%s", path);
-	if (inherit(dir, "cpuset.cpus", there, e) < 0 || inherit(dir, "cpuset.mems", there, e) < 0)
-		return -1;
-	return there;
+	return cpuset && inherit_all(root, path, there, e) < 0 ? -1 : there;
 }
 
 /* And those above it, which mostly are there already. 1 when the last was there. */
@@ -98,6 +121,7 @@ static int make_in(struct cgroup *c, const char *hierarchy, struct err *e)
 	snprintf(d->hierarchy, sizeof(d->hierarchy), "%s", hierarchy);
 	d->dir = steal_fd(&dir);
 	d->tasks = steal_fd(&tasks);
+	d->made = !there;
 	c->ndirs++;
 	return 0;
 }
@@ -308,8 +332,8 @@ int cgroup_v1_limit(const struct cgroup *c, const struct spec_resources *r, stru
 
 	if (r->unified.n) {
 		err_set(e, ERR_UNSUPPORTED,
-			"/linux/resources/unified: this host has cgroups of "
-			"version 1");
+			"/linux/resources/unified: invalid configuration: this host has cgroups "
+			"of version 1");
 		return err_hint(e, "say the same by the fields that have names");
 	}
 	/* Kernel memory first: it can only be limited while there are no processes. */

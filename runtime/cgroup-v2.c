@@ -131,7 +131,7 @@ int cgroup_v2_make(struct cgroup *c, const struct spec_resources *r, struct err 
 		return err_sys(e, "cgroup %s", c->place.path);
 	if (there && cgroup_take_over(c, dir, e) < 0)
 		return -1;
-	c->dirs[0] = (struct cgroup_dir){"", steal_fd(&dir), -1};
+	c->dirs[0] = (struct cgroup_dir){.dir = steal_fd(&dir), .tasks = -1, .made = !there};
 	c->ndirs = 1;
 	return 0;
 }

@@ -57,6 +57,19 @@ static int go_without(struct cgroup *c, const struct spec_resources *r, struct e
 	return 0;
 }
 
+/* It is another's: what was made beside goes, and nothing else. */
+static void leave(const struct cgroup *c)
+{
+	char path[CGROUP_PATH_MAX + 128];
+
+	for (size_t i = 0; i < c->ndirs; i++) {
+		snprintf(path, sizeof(path), CGROUP_ROOT "/%s%s", c->dirs[i].hierarchy,
+			c->place.path);
+		if (c->dirs[i].made)
+			sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+	}
+}
+
 int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct spec_resources *r,
 	struct err *e)
 {
@@ -69,6 +82,8 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 		return go_without(c, r, e);
 	if (make(c, r, &why) == 0)
 		return 0;
+	if (why.kind == ERR_EXISTS)
+		leave(c);
 	cgroup_fini(c);
 	if (why.kind != ERR_EXISTS && cgroup_destroy(p, NULL) < 0)
 		err_hint(&why, "and the cgroup %s could not be removed", p->path);
@@ -82,6 +97,7 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 int cgroup_take_over(const struct cgroup *c, int dir, struct err *e)
 {
 	auto_buf struct buf procs = BUF_INIT(CGROUP_PIDS_TEXT);
+	char frozen = c->v2 ? '1' : 'F';
 
 	if (c->place.unit[0]) /* systemd has made it, and put the process there */
 		return 0;
@@ -90,8 +106,10 @@ int cgroup_take_over(const struct cgroup *c, int dir, struct err *e)
 		return err_hint(
 			e, "another container of that name runs, perhaps from another store");
 	}
-	/* Who enters a frozen one never gets any further. */
-	return cgroup_thaw(dir, e);
+	if (*cgroup_text(dir, c->v2 ? "cgroup.freeze" : "freezer.state", &procs) != frozen)
+		return 0;
+	err_set(e, ERR_EXISTS, "cgroup %s: container's cgroup unexpectedly frozen", c->place.path);
+	return err_hint(e, "thaw it, or remove it");
 }
 
 /* Another process. systemd has done it, but in version 1's other hierarchies, and for a slice,

@@ -27,6 +27,7 @@ struct cgroup_dir {
 	char hierarchy[64]; /* "memory", "cpu,cpuacct", "systemd"; "" on version 2 */
 	int dir;            /* the cgroup's folder */
 	int tasks;          /* version 1: what join writes to */
+	bool made;          /* by us: nothing was there */
 };
 
 /* Where the cgroup is. Plain data: kept in the state of the container, so that whatever a killed
@@ -51,8 +52,8 @@ int cgroup_place(struct cgroup_place *p, const char *cgroups_path, const char *i
 	struct err *e) must_check;
 
 /* Make it, and attach the device rules. A folder that is there already and empty is taken over;
- * with processes in it: EXISTS. With systemd: nothing yet, see cgroup_scope(). Errors: UNSUPPORTED
- * when a limit that is asked for has no controller. */
+ * with processes in it, or frozen: EXISTS. With systemd: nothing yet, see cgroup_scope(). Errors:
+ * UNSUPPORTED when a limit that is asked for has no controller. */
 int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct spec_resources *r,
 	struct err *e) must_check;
 /* systemd: have it make the unit with the waiting process `pid` in it, open the folders and attach

@@ -14,7 +14,7 @@ setup() {
 
 teardown() {
 	oci_teardown
-	rmdir /sys/fs/cgroup/*/cgroups-t 2>/dev/null || true
+	rmdir /sys/fs/cgroup/*/cgroups-t/{pod/inner,pod,"$ID",} 2>/dev/null || true
 }
 
 resources() { # JQ-OBJECT
@@ -196,7 +196,6 @@ forget_hierarchies() { # MOUNT-OPTIONS...
 
 @test "a cgroup that is in use is not taken, one that was left behind is" {
 	mkdir -p "/sys/fs/cgroup/pids/cgroups-t/$ID" "/sys/fs/cgroup/freezer/cgroups-t/$ID"
-	echo FROZEN >"/sys/fs/cgroup/freezer/cgroups-t/$ID/freezer.state"
 	start
 	[ "$(oci state "$ID" | jq -r .status)" = running ]
 	run_split oci run -b "$B" "$ID-2"
@@ -205,6 +204,32 @@ forget_hierarchies() { # MOUNT-OPTIONS...
 	[ "$(oci state "$ID" | jq -r .status)" = running ]
 	oci delete --force "$ID"
 	expect_gone
+}
+
+@test "a cgroup that is there and frozen is refused, and left as it is" {
+	mkdir -p "/sys/fs/cgroup/freezer/cgroups-t/$ID"
+	echo FROZEN >"/sys/fs/cgroup/freezer/cgroups-t/$ID/freezer.state"
+	for verb in run create; do
+		run_split oci $verb -b "$B" "$ID"
+		expect_status 1
+		expect_in "$err" "container's cgroup unexpectedly frozen"
+	done
+	expect_file freezer/freezer.state FROZEN
+	rmdir "/sys/fs/cgroup/freezer/cgroups-t/$ID"
+	expect_nothing_left
+}
+
+@test "cpusets above that an engine made and did not fill are filled from the top down" {
+	local all pod=/sys/fs/cgroup/cpuset/cgroups-t/pod/inner
+	all=$(</sys/fs/cgroup/cpuset/cpuset.cpus)
+	mkdir -p "$pod"
+	[ -z "$(<"$pod/cpuset.cpus")" ] || skip "new cpusets are filled by the kernel"
+	change_config "$B" '.linux.cgroupsPath = $p' --arg p "/cgroups-t/pod/inner/$ID"
+	start
+	[ "$(cat "${pod%/*}/cpuset.cpus" "$pod/cpuset.cpus" "$pod/$ID/cpuset.cpus")" = "$all"$'\n'"$all"$'\n'"$all" ]
+	oci delete --force "$ID"
+	rmdir -p /sys/fs/cgroup/*/cgroups-t/pod/inner 2>/dev/null || true
+	expect_nothing_left
 }
 
 @test "pause and resume, and their errors" {
