@@ -371,26 +371,41 @@ void exec_kill(struct exec *x)
 		;
 }
 
+/* What we are for a moment only. */
+struct before {
+	int pids; /* the namespace that our children are in */
+	int dumpable;
+	char score[PROCESS_SCORE_SIZE];
+};
+
+static int go_back(const struct before *b, struct err *e)
+{
+	if (setns(b->pids, CLONE_NEWPID) < 0)
+		return err_sys(e, "go back to our own pid namespace");
+	if (b->dumpable == 1 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return err_sys(e, "PR_SET_DUMPABLE");
+	return process_score_back(b->score, e);
+}
+
 /* The child is born not dumpable: from its first moment others of the container may see it. They do
- * not see us, but where we are in its user namespace we stay so. */
+ * not see us; but from its user namespace there is no way back, and there we stay so. */
 static int spawn_unseen(struct exec *x, struct target *t, const struct exec_options *o, int sock,
 	int theirs, struct err *e)
 {
-	int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
-	char score[PROCESS_SCORE_SIZE];
+	struct before b = {.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)};
+	auto_fd int pids = sys_open("/proc/self/ns/pid", O_RDONLY, 0);
 	bool inside;
 
-	if (process_score(o->process, score, e) < 0)
+	b.pids = pids;
+	if (pids < 0)
+		return err_sys(e, "our own pid namespace");
+	if (process_score(o->process, b.score, e) < 0)
 		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "PR_SET_DUMPABLE");
 	if (enter_pids(o, &inside, e) < 0 || spawn(x, t, o, sock, theirs, e) < 0)
 		return -1;
-	if (inside)
-		return 0;
-	if (dumpable == 1 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-		return err_sys(e, "PR_SET_DUMPABLE");
-	return process_score_back(score, e);
+	return inside ? 0 : go_back(&b, e);
 }
 
 static int start(

@@ -7,9 +7,9 @@
  * pidfd of the first process, confines itself, and executes. Nothing of the container's is executed
  * or trusted before.
  *
- * The caller must have one thread, and would have its further children in the container's pid
- * namespace. Where only the owner of the container's user namespace may join that (without root),
- * the caller is in it afterwards, is not dumpable, and keeps the process's oom_score_adj.
+ * The caller must have one thread. Where only the owner of the container's user namespace may join
+ * that (without root), the caller is in it afterwards, is not dumpable, keeps the process's
+ * oom_score_adj, and has its further children in the container's pid namespace.
  * Source: setns(2), clone(2), runc's exec(8). */
 #ifndef RUNTIME_EXEC_H
 #define RUNTIME_EXEC_H

@@ -405,20 +405,24 @@ TEST(a_process_dies_with_its_runtime_unless_it_is_detached)
 	in_child(detached);
 }
 
-static int dumpable_again(void)
+static int as_it_was(void)
 {
+	struct stat before, after;
 	struct rig r;
 	char text[64];
 
 	EXPECT(1, rig_init(&r, "true", false) == 0 && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1);
 	EXPECT(2, run(&r, text, sizeof(text)) == 0);
 	EXPECT(3, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1);
+	EXPECT(4, sys_fstatat(AT_FDCWD, "/proc/self/ns/pid", &before, 0) == 0);
+	EXPECT(5, sys_fstatat(AT_FDCWD, "/proc/self/ns/pid_for_children", &after, 0) == 0);
+	EXPECT(6, before.st_ino == after.st_ino);
 	return 0;
 }
 
 TEST(the_runtime_is_as_it_was_afterwards)
 {
-	in_child(dumpable_again);
+	in_child(as_it_was);
 }
 
 RUN_TESTS(cmocka_unit_test(a_process_runs_in_the_containers_namespaces),
