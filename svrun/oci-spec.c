@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/cgroup.h"
 #include "runtime/ns.h"
 #include "runtime/seccomp-profile.h"
 #include "svrun/oci.h"
@@ -76,8 +77,12 @@ static json_t *make_namespaces(bool rootless)
 	json_t *v = json_array();
 
 	for (enum ns_kind k = 0; k < NS_KINDS; k++) {
-		/* Without root nobody could connect a network to the host's. */
-		bool wanted = k == NS_USER ? rootless : k == NS_NETWORK ? !rootless : k != NS_TIME;
+		/* Without root nobody could connect a network to the host's. Hierarchies of version
+		 * 1 are mounted folder by folder, and need no cgroup namespace. */
+		bool wanted = k == NS_USER      ? rootless
+			      : k == NS_NETWORK ? !rootless
+			      : k == NS_CGROUP  ? cgroup_is_v2()
+						: k != NS_TIME;
 
 		if (wanted)
 			json_array_append_new(v, json_pack("{s:s}", "type", ns_name(k)));

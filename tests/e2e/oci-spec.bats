@@ -35,6 +35,14 @@ teardown() {
 	[ "$(echo "$out" | tr -s ' ')" = " 0 0 1" ] || fail "$out"
 }
 
+@test "spec has a cgroup namespace where there is one tree of cgroups" {
+	local has=false
+	[ ! -e /sys/fs/cgroup/cgroup.controllers ] || has=true
+	rm "$B/config.json"
+	oci spec --bundle "$B"
+	[ "$(jq '.linux.namespaces | any(.type == "cgroup")' "$B/config.json")" = $has ]
+}
+
 @test "spec never replaces a file" {
 	cp "$B/config.json" "$T/before"
 	run_split oci spec --bundle "$B"
