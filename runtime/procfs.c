@@ -106,7 +106,6 @@ static const struct {
 	{"kernel/sem", NS_IPC, "ipc"},
 	{"kernel/shm*", NS_IPC, "ipc"},
 	{"fs/mqueue/**", NS_IPC, "ipc"},
-	{"kernel/hostname", NS_UTS, "uts"},
 	{"kernel/domainname", NS_UTS, "uts"},
 	{"user/**", NS_USER, "user"},
 };
@@ -170,8 +169,11 @@ static int file_of(
 	snprintf(path, size, "sys/");
 	if (path_of(name, path + top, size - top) < 0 || !is_plain(path + top))
 		return err_set(e, ERR_USAGE, "sysctl '%.100s'", name);
-	if (str_eq(path + top, "kernel/hostname") && s->hostname)
-		return err_set(e, ERR_USAGE, "sysctl %s: the config has a hostname, too", name);
+	if (str_eq(path + top, "kernel/hostname"))
+		return err_set(e, ERR_USAGE, "sysctl %s: that is what hostname is for", name);
+	/* Engines write this one instead of domainname, which is the younger. */
+	if (str_eq(path + top, "kernel/domainname") && s->domainname)
+		return err_set(e, ERR_USAGE, "sysctl %s: the config has a domainname, too", name);
 	if (is_namespaced(s, path + top, look))
 		return 0;
 	err_set(e, ERR_DENIED, "sysctl %.100s would change the host", name);

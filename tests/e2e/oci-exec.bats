@@ -354,6 +354,10 @@ caps() { # BOUNDING EFFECTIVE PERMITTED INHERITABLE AMBIENT
 		"kernel.domainname": "there"}'
 	set_script "$B" 'cat /proc/sys/net/ipv4/ip_forward /proc/sys/kernel/shmmax /proc/sys/kernel/domainname'
 	[ "$(oci run --bundle "$B" "$ID")" = "$(printf '1\n12345678\nthere')" ]
+	change_config "$B" '.linux.sysctl = {"kernel.hostname": "x"}'
+	run_split oci run --bundle "$B" "$ID"
+	[ "$status" != 0 ]
+	expect_in "$err" "sysctl kernel.hostname: that is what hostname is for"
 	change_config "$B" '.linux.sysctl = {"vm.swappiness": "1"}'
 	run_split oci run --bundle "$B" "$ID"
 	[ "$status" != 0 ]

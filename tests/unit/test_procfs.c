@@ -65,7 +65,6 @@ TEST(only_sysctls_of_the_containers_namespaces_can_be_set)
 		{"net/ipv4/ip_forward", NS_IPC},
 		{"kernel.shmmax", NS_NETWORK},
 		{"kernel.domainname", NS_IPC},
-		{"kernel.hostname", NS_NETWORK},
 		{"user.max_user_namespaces", NS_PID},
 		{"net", NS_NETWORK},
 		{"kernel.msg.x", NS_IPC},
@@ -117,9 +116,14 @@ TEST(the_host_name_is_set_in_one_place)
 	struct one o;
 
 	set_one(&o, "kernel.hostname", "x", NS_UTS);
-	o.s.hostname = "y";
+	assert_int_equal(procfs_check_sysctls(&o.s, &e), -1);
+	assert_string_equal(e.text, "sysctl kernel.hostname: that is what hostname is for");
+	set_one(&o, "kernel/domainname", "x", NS_UTS);
+	assert_int_equal(procfs_check_sysctls(&o.s, &e), 0);
+	o.s.domainname = "y";
+	e = (struct err){0};
 	assert_int_equal(procfs_sysctls(proc, &o.s, &e), -1);
-	assert_string_equal(e.text, "sysctl kernel.hostname: the config has a hostname, too");
+	assert_string_equal(e.text, "sysctl kernel/domainname: the config has a domainname, too");
 }
 
 static int set_and_read(int proc, const char *name, const char *value, const char *file)
