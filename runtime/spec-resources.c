@@ -16,7 +16,7 @@ struct rule_reading {
 
 static int read_access(const struct at *a, const char *s, unsigned *out, struct err *e)
 {
-	*out = 0;
+	*out = s && *s ? 0 : DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD;
 	for (; s && *s; s++) {
 		if (*s == 'r')
 			*out |= DEVICE_READ;
@@ -24,12 +24,10 @@ static int read_access(const struct at *a, const char *s, unsigned *out, struct 
 			*out |= DEVICE_WRITE;
 		else if (*s == 'm')
 			*out |= DEVICE_MKNOD;
-		else
-			return at_error(a, e, "access: expected r, w and m");
+		else if (*s != 'a') /* a type that strayed in here: others read "rwa" as "rw" */
+			return at_error(a, e, "access: '%c' is not r, w or m", *s);
 	}
-	if (!*out) /* absent: all, as for the other members */
-		*out = DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD;
-	return 0;
+	return *out ? 0 : at_error(a, e, "access: expected r, w and m");
 }
 
 static int read_device_rule(const struct at *a, void *out, struct arena *mem, struct err *e)

@@ -50,7 +50,7 @@ TEST(device_rules_say_all_for_what_they_leave_out)
 
 	accept_resources(&s,
 		"{'devices': [{'allow': false}, {'allow': true, 'type': 'c', 'major': 1, 'minor':"
-		"-1, 'access': 'rw'}]}");
+		"-1, 'access': 'rwa'}]}");
 	v = s.resources.devices;
 	assert_int_equal(s.resources.ndevices, 2);
 	assert_int_equal(v[0].type, 'a');
@@ -132,6 +132,8 @@ TEST(errors_name_the_place)
 {
 	static const struct refusal cases[] = {
 		BAD("'devices': [{'allow': true, 'access': 'x'}]",
+			"/devices/0: access: 'x' is not r, w or m"),
+		BAD("'devices': [{'allow': true, 'access': 'a'}]",
 			"/devices/0: access: expected r, w and m"),
 		BAD("'devices': [{'access': 'r'}]", "/devices/0: missing key 'allow'"),
 		BAD("'devices': [{'allow': true, 'type': 'p'}]",
