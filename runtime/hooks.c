@@ -33,8 +33,8 @@ const char *hook_name(enum hook_kind kind)
 json_t *hook_state(const char *id, const char *status, pid_t pid, const char *bundle,
 	const struct spec_pairs *annotations)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "ociVersion", "1.2.0", "id", id, "status",
-		status, "bundle", bundle);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "ociVersion", SPEC_VERSION, "id", id,
+		"status", status, "bundle", bundle);
 
 	if (pid)
 		json_object_set_new(o, "pid", json_integer(pid));
@@ -61,8 +61,8 @@ char *hook_agent_text(const struct spec *s, const char *id, const char *status, 
 	pid_t process, const char *bundle)
 {
 	const char *metadata = s->seccomp.listener_metadata;
-	auto_json json_t *o = json_pack("{s:s, s:[s], s:i, s:s, s:o}", "ociVersion", "1.2.0", "fds",
-		"seccompFd", "pid", process, "metadata", metadata ? metadata : "", "state",
+	auto_json json_t *o = json_pack("{s:s, s:[s], s:i, s:s, s:o}", "ociVersion", SPEC_VERSION,
+		"fds", "seccompFd", "pid", process, "metadata", metadata ? metadata : "", "state",
 		hook_state(id, status, first, bundle, &s->annotations));
 
 	return json_dumps(o, JSON_COMPACT);

@@ -36,7 +36,7 @@ void state_text(const struct state *s, struct buf *text)
 {
 	auto_json json_t *o = json_object();
 
-	put_str(o, "ociVersion", STATE_OCI_VERSION);
+	put_str(o, "ociVersion", SPEC_VERSION);
 	put_str(o, "id", s->id);
 	put_str(o, "bundle", s->bundle);
 	put_str(o, "rootfs", s->rootfs);
@@ -151,7 +151,7 @@ json_t *state_json(const struct state *s, enum state_status status, bool more)
 {
 	json_t *o = json_object();
 
-	put_str(o, "ociVersion", STATE_OCI_VERSION);
+	put_str(o, "ociVersion", SPEC_VERSION);
 	put_str(o, "id", s->id);
 	put_int(o, "pid", status == STATE_STOPPED ? 0 : (uint64_t)s->pid);
 	put_str(o, "status", state_status_name(status));

@@ -23,7 +23,6 @@
 enum { STATE_ID_MAX = 1024 };
 #define STATE_DOOR "door"
 #define STATE_FILTERS ".seccomp" /* in ROOT; no container's id */
-#define STATE_OCI_VERSION "1.2.0"
 
 enum state_status { STATE_CREATING, STATE_CREATED, STATE_RUNNING, STATE_PAUSED, STATE_STOPPED };
 

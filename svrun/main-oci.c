@@ -78,7 +78,7 @@ static int unknown(const char *name, struct err *e)
 
 static void print_version(void)
 {
-	puts("svrun-oci version " SVRUN_VERSION "\nspec: " STATE_OCI_VERSION);
+	puts("svrun-oci version " SVRUN_VERSION "\nspec: " SPEC_VERSION);
 }
 
 /* ---- options before the verb ---- */

@@ -395,7 +395,7 @@ TEST(hooks_run_at_their_places_and_know_the_container)
 	if (rig_create(&r) < 0)
 		fail_msg("%s", r.e.text);
 	snprintf(text, sizeof(text),
-		"1 / b {\"ociVersion\":\"1.2.0\",\"id\":\"unit\",\"status\":\"creating\","
+		"1 / b {\"ociVersion\":\"" SPEC_VERSION "\",\"id\":\"unit\",\"status\":\"creating\","
 		"\"bundle\":\"/tmp\",\"pid\":%d,\"annotations\":{\"k\":\"v\"}}\n2\n3 inside {",
 		(int)container_pid(r.c));
 	assert_true(read(fd, said, sizeof(said) - 1) > 0);

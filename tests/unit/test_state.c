@@ -370,7 +370,7 @@ TEST(what_is_shown_has_the_keys_of_runc)
 	o = state_json(&s, STATE_RUNNING, true);
 	text = json_dumps(o, JSON_COMPACT);
 	assert_string_equal(text,
-		"{\"ociVersion\":\"" STATE_OCI_VERSION "\",\"id\":\"c1\",\"pid\":7,"
+		"{\"ociVersion\":\"" SPEC_VERSION "\",\"id\":\"c1\",\"pid\":7,"
 		"\"status\":\"running\",\"bundle\":\"/b\",\"rootfs\":\"\","
 		"\"created\":\"2026-01-01T00:00:00.000000042Z\",\"owner\":\"root\"}");
 	json_decref(o);
@@ -379,7 +379,7 @@ TEST(what_is_shown_has_the_keys_of_runc)
 	free(text);
 	text = json_dumps(o, JSON_COMPACT);
 	assert_string_equal(text,
-		"{\"ociVersion\":\"" STATE_OCI_VERSION "\",\"id\":\"c1\",\"pid\":0,"
+		"{\"ociVersion\":\"" SPEC_VERSION "\",\"id\":\"c1\",\"pid\":0,"
 		"\"status\":\"stopped\",\"bundle\":\"/b\",\"annotations\":{\"k\":\"v\"}}");
 	json_decref(o);
 	s.root = s.dir = -1;
