@@ -143,7 +143,7 @@ static int step_mounts(struct build *b, struct err *e)
 
 static int step_devices(struct build *b, struct err *e)
 {
-	return dev_fill(b->place.root, b->s, &b->place.own, e);
+	return dev_fill(b->place.root, b->s, &b->place.own, b->c->devices, e);
 }
 
 /* An image may name a working directory that it does not have. */
@@ -215,6 +215,8 @@ static int step_hooks(struct build *b, struct err *e)
 
 static int step_pivot(struct build *b, struct err *e)
 {
+	if (mounts_seal(&b->place, e) < 0)
+		return -1;
 	return rootfs_pivot(b->place.root, b->s, b->c->o->no_pivot, e);
 }
 

@@ -12,6 +12,7 @@ struct child {
 	const struct mount_plan *mounts;
 	const struct cgroup *cgroup; /* NULL: none */
 	int root;                    /* detached; -1: the child opens spec->root itself */
+	int devices;                 /* of dev_prepare(), or -1 */
 	int sync;
 	bool gate; /* wait, first of all, for what only the parent can do (ids, scope, devices) */
 };

@@ -10,6 +10,7 @@
 
 #include "base/sys.h"
 #include "runtime/child.h"
+#include "runtime/dev.h"
 #include "runtime/hooks.h"
 #include "runtime/idmap.h"
 #include "runtime/lsm.h"
@@ -32,6 +33,7 @@ struct container {
 	bool has_cgroup;
 	pid_t pid; /* 0: none, or reaped */
 	int pidfd, sync, terminal;
+	int devices;          /* of dev_prepare(), while it is created; -1: none */
 	bool detach, started; /* started: START is sent */
 	bool has_rdt;
 };
@@ -163,7 +165,7 @@ static int spawn(struct container *c, int root, struct err *e)
 	}
 	if (is_child) {
 		struct child child = {c->o, c->mounts, c->has_cgroup ? &c->cgroup : NULL, root,
-			theirs, needs_gate(c)};
+			c->devices, theirs, needs_gate(c)};
 
 		close(c->sync);
 		child_main(&child);
@@ -267,7 +269,9 @@ static int open_trees(struct container *c, int *root, struct err *e)
 		if (*root < 0)
 			return -1;
 	}
-	return mounts_open(c->mounts, c->spec, bundle, e);
+	if (mounts_open(c->mounts, c->spec, bundle, e) < 0)
+		return -1;
+	return dev_prepare(c->spec, &c->devices, e);
 }
 
 static int create(struct container *c, struct err *e)
@@ -281,6 +285,7 @@ static int create(struct container *c, struct err *e)
 	if (rc == 0)
 		rc = spawn(c, c->o->root < 0 ? opened : c->o->root, e);
 	mounts_close(c->mounts, c->spec->nmounts);
+	sys_close_ref(&c->devices);
 	return rc < 0 ? -1 : follow_child(c, e);
 }
 
@@ -294,7 +299,7 @@ int container_create(struct container **out, const struct container_options *o, 
 	c->bundle = mem_strdup(o->bundle);
 	c->place = o->cgroup;
 	c->detach = o->detach;
-	c->pidfd = c->sync = c->terminal = -1;
+	c->pidfd = c->sync = c->terminal = c->devices = -1;
 	if (create(c, e) == 0) {
 		c->o = NULL;
 		*out = c;

@@ -14,6 +14,11 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/fs-mount.h"
+#include "runtime/idmap.h"
+
+#ifndef MNT_DETACH
+#define MNT_DETACH 2
+#endif
 
 static const struct {
 	const char *name;
@@ -38,7 +43,8 @@ static const struct {
 struct filling {
 	int root;
 	const struct own_mounts *own;
-	bool bind; /* a user namespace can't make device nodes: the host's are bound */
+	bool bind; /* a user namespace can't make device nodes: they are bound */
+	int made;  /* of dev_prepare(), or -1: then the host's are bound */
 };
 
 static int verify(int fd, mode_t type, dev_t dev)
@@ -80,18 +86,10 @@ struct node {
 	dev_t dev;
 };
 
-static int bind_node(const struct node *n, struct err *e)
+static int bind_node(const struct node *n, int node, struct err *e)
 {
-	auto_fd int host = sys_open(n->path, O_PATH, 0);
+	auto_fd int mnt = fs_bind(node, "", false, e);
 
-	if (host < 0)
-		return err_sys(e, "the host's device %s", n->path);
-	if (!verify(host, n->mode & S_IFMT, n->dev))
-		return err_set(e, ERR_UNSUPPORTED,
-			"device %s is another one on the host, and cannot be made in a user "
-			"namespace",
-			n->path);
-	auto_fd int mnt = fs_bind(host, "", false, e);
 	if (mnt < 0)
 		return -1;
 	auto_fd int at =
@@ -103,16 +101,30 @@ static int bind_node(const struct node *n, struct err *e)
 	return fs_attach(mnt, at, e);
 }
 
+static int bind_host(const struct node *n, struct err *e)
+{
+	auto_fd int host = sys_open(n->path, O_PATH, 0);
+
+	if (host < 0)
+		return err_sys(e, "the host's device %s", n->path);
+	if (!verify(host, n->mode & S_IFMT, n->dev))
+		return err_set(e, ERR_UNSUPPORTED,
+			"device %s is another one on the host, and cannot be made in a user "
+			"namespace",
+			n->path);
+	return bind_node(n, host, e);
+}
+
 static int make_node(const struct filling *f, const struct node *n, struct err *e)
 {
 	if (f->bind && !S_ISFIFO(n->mode))
-		return bind_node(n, e);
+		return bind_host(n, e);
 	if (mknodat(n->dir, n->name, n->mode, n->dev) == 0)
 		return 0;
 	if (errno == EEXIST)
 		return check_node(n->dir, n->name, n->mode & S_IFMT, n->dev, e);
 	if (errno == EPERM && !S_ISFIFO(n->mode)) /* without CAP_MKNOD */
-		return bind_node(n, e);
+		return bind_host(n, e);
 	return err_sys(e, "make device %s", n->path);
 }
 
@@ -141,15 +153,27 @@ static int device_folder(
 	return steal_fd(&fd);
 }
 
-static int make_device(const struct filling *f, const struct spec_device *d, struct err *e)
+static mode_t mode_of(const struct spec_device *d)
 {
-	struct node n = {.path = d->path,
-		.mode = d->type | (d->mode.set ? (mode_t)d->mode.v & 07777 : 0666),
-		.dev = makedev(d->major, d->minor)};
+	return d->type | (d->mode.set ? (mode_t)d->mode.v & 07777 : 0666);
+}
+
+/* number: in the config. */
+static int make_device(
+	const struct filling *f, const struct spec_device *d, size_t number, struct err *e)
+{
+	struct node n = {.path = d->path, .mode = mode_of(d), .dev = makedev(d->major, d->minor)};
+	char name[24];
 
 	auto_fd int dir = device_folder(f, d->path, &n.name, e);
+	if (dir < 0)
+		return -1;
 	n.dir = dir;
-	if (dir < 0 || make_node(f, &n, e) < 0)
+	snprintf(name, sizeof(name), "%zu", number);
+	auto_fd int made = f->made < 0 ? -1 : sys_openat(f->made, name, O_PATH | O_NOFOLLOW, 0);
+	if (made >= 0)
+		return bind_node(&n, made, e);
+	if (make_node(f, &n, e) < 0)
 		return -1;
 	if (f->bind && !S_ISFIFO(d->type)) /* the host's node: its owner is not ours to change */
 		return 0;
@@ -179,9 +203,58 @@ static int make_defaults(const struct filling *f, int dev, struct err *e)
 	return 0;
 }
 
-int dev_fill(int root, const struct spec *s, const struct own_mounts *own, struct err *e)
+int dev_prepare(const struct spec *s, int *made, struct err *e)
 {
-	const struct filling f = {root, own, spec_has_ns(s, NS_USER)};
+	*made = -1;
+	if (!spec_new_ns(s, NS_USER) || !s->ndevices || geteuid() != 0)
+		return 0;
+	auto_fd int folder = fs_mount("tmpfs", "devices", NULL, 0, MOUNT_ATTR_NOEXEC, e);
+	if (folder < 0)
+		return -1;
+	for (size_t i = 0; i < s->ndevices; i++) {
+		const struct spec_device *d = &s->devices[i];
+		int64_t uid = idmap_host(&s->uids, d->uid), gid = idmap_host(&s->gids, d->gid);
+		char name[24];
+
+		if (S_ISFIFO(d->type) || uid < 0 || gid < 0)
+			continue;
+		snprintf(name, sizeof(name), "%zu", i);
+		if (mknodat(folder, name, mode_of(d), makedev(d->major, d->minor)) < 0)
+			return errno == EPERM ? 0 : err_sys(e, "make device %s", d->path);
+		if (fchmodat(folder, name, mode_of(d) & 07777, 0) < 0 || /* whatever the umask */
+			fchownat(folder, name, (uid_t)uid, (gid_t)gid, AT_SYMLINK_NOFOLLOW) < 0)
+			return err_sys(e, "owner of device %s", d->path);
+	}
+	*made = steal_fd(&folder);
+	return 0;
+}
+
+static int make_devices(const struct filling *f, const struct spec *s, bool mine, struct err *e)
+{
+	for (size_t i = 0; i < s->ndevices; i++)
+		if ((mine || !str_starts(s->devices[i].path, "/dev/")) &&
+			make_device(f, &s->devices[i], i, e) < 0)
+			return -1;
+	return 0;
+}
+
+/* Nodes can be bound only from a mount of our own namespace: that of dev_prepare() lies over the
+ * root, which is used by descriptor, until all are. */
+static int bind_devices(const struct filling *f, const struct spec *s, bool mine, struct err *e)
+{
+	int rc;
+
+	if (fs_attach(f->made, f->root, e) < 0)
+		return err_ctx(e, "devices");
+	rc = make_devices(f, s, mine, e);
+	if (fchdir(f->made) < 0 || sys_umount2(".", MNT_DETACH) < 0 || fchdir(f->root) < 0)
+		return err_sys(e, "devices");
+	return rc;
+}
+
+int dev_fill(int root, const struct spec *s, const struct own_mounts *own, int made, struct err *e)
+{
+	const struct filling f = {root, own, spec_has_ns(s, NS_USER), made};
 	int mine;
 
 	auto_fd int dev = mount_point(root, "/dev", POINT_DIR, true, own, e);
@@ -192,10 +265,8 @@ int dev_fill(int root, const struct spec *s, const struct own_mounts *own, struc
 	mine = own_mounts_has(own, dev, e);
 	if (mine < 0)
 		return -1;
-	for (size_t i = 0; i < s->ndevices; i++)
-		if ((mine || !str_starts(s->devices[i].path, "/dev/")) &&
-			make_device(&f, &s->devices[i], e) < 0)
-			return -1;
+	if ((made < 0 ? make_devices(&f, s, mine, e) : bind_devices(&f, s, mine, e)) < 0)
+		return -1;
 	return mine ? make_defaults(&f, dev, e) : 0;
 }
 

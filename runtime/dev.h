@@ -8,10 +8,17 @@
 /* The host's null device as an O_PATH descriptor, verified to be character 1:3. */
 int dev_null(struct err *e) must_check;
 
+/* In the parent, as root, for a child in a new user namespace, which can make no device nodes: a
+ * detached tmpfs with spec->devices, named by number, whose owners are those outside. One whose
+ * owner has no id outside is left out, and bound from the host. *made: -1 when nothing is needed,
+ * or nothing may be made. */
+int dev_prepare(const struct spec *s, int *made, struct err *e) must_check;
+
 /* Make the default nodes and links (runtime-spec config-linux.md "Default Devices") and
- * spec->devices, below root. A volume on /dev is left as it is. umask must be 0. */
-int dev_fill(
-	int root, const struct spec *s, const struct own_mounts *own, struct err *e) must_check;
+ * spec->devices, below root. A volume on /dev is left as it is. umask must be 0. made: of
+ * dev_prepare(), or -1. */
+int dev_fill(int root, const struct spec *s, const struct own_mounts *own, int made,
+	struct err *e) must_check;
 
 /* A new terminal of the container's own devpts: the master is returned, *slave receives the other
  * side, which is also bound on /dev/console (own NULL: it is not). */

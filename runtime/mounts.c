@@ -164,6 +164,11 @@ int mounts_plan(const struct spec *s, struct arena *mem, struct mount_plan **v, 
 		if (check_plan(s, p, e) < 0)
 			return err_ctx(e, "mount %s", p->m->destination);
 		split_data(&p->o, mem);
+		if (is_type(p, "tmpfs") && !p->o.remount) {
+			p->sealed = (p->o.set | p->o.set_all) & MOUNT_ATTR_RDONLY;
+			p->o.set &= ~(uint64_t)MOUNT_ATTR_RDONLY;
+			p->o.set_all &= ~(uint64_t)MOUNT_ATTR_RDONLY;
+		}
 		t = kernel_type(p->m->type);
 		p->label = t && t->unlabelled ? NULL : label;
 	}
@@ -442,6 +447,8 @@ static int make_new(struct mounts_place *p, const struct mount_plan *m, struct e
 		return -1;
 	if (is_type(m, "tmpfs") && own_mounts_add(&p->own, mnt, e) < 0)
 		return -1;
+	if (m->sealed)
+		p->sealed[p->nsealed++] = steal_fd(&mnt);
 	if (is_type(m, "proc") && p->proc < 0)
 		p->proc = steal_fd(&mnt);
 	return 0;
@@ -456,6 +463,17 @@ int mounts_make(struct mounts_place *p, const struct mount_plan *v, size_t n, st
 
 		if (rc < 0)
 			return err_ctx(e, "mount %s", v[i].m->destination);
+	}
+	return 0;
+}
+
+int mounts_seal(struct mounts_place *p, struct err *e)
+{
+	for (; p->nsealed; p->nsealed--) {
+		auto_fd int mnt = p->sealed[p->nsealed - 1];
+
+		if (fs_attr(mnt, false, MOUNT_ATTR_RDONLY, 0, 0, e) < 0)
+			return err_ctx(e, "read-only tmpfs");
 	}
 	return 0;
 }

@@ -14,6 +14,7 @@ struct mount_plan {
 	struct mount_options o;
 	const char *destination; /* absolute, without "//", "." and ".." */
 	const char *label;       /* SELinux context, or NULL */
+	bool sealed;             /* a tmpfs that is read-only, but not before it is filled */
 	int fd; /* a detached copy of a bind's source, made by mounts_open(), or -1 */
 };
 int mounts_plan(
@@ -35,12 +36,18 @@ struct mounts_place {
 	struct own_mounts own;
 	const struct cgroup *cgroup; /* NULL: none */
 	int proc; /* receives a descriptor of the procfs that was mounted; -1 before */
+	int sealed[OWN_MOUNTS_MAX]; /* what mounts_seal() makes read-only */
+	unsigned nsealed;
 };
 /* Every mount is made detached, configured, and then attached to an open place. What is mounted in
  * the container is not seen by the host: a bind receives what the host mounts below its source
  * ("slave"), unless its options say otherwise. */
 int mounts_make(
 	struct mounts_place *p, const struct mount_plan *v, size_t n, struct err *e) must_check;
+
+/* When mount points, devices and all else that belongs in them is made: a tmpfs whose options say
+ * "ro" becomes read-only. */
+int mounts_seal(struct mounts_place *p, struct err *e) must_check;
 
 /* Bind the verified null device over files and an empty read-only tmpfs over folders: what is not
  * there needs no mask. */

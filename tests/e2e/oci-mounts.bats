@@ -232,6 +232,23 @@ user_namespace() {
 	[ "$out" = $'1777\n755' ] || fail "$out"
 }
 
+@test "a read-only tmpfs has what belongs in it: mount points, devices, the working directory" {
+	change_config "$B" '(.mounts[] | select(.destination == "/dev") | .options) += ["ro"] |
+		.linux.devices = [{path: "/dev/more/zero", type: "c", major: 1, minor: 5}] |
+		.process.cwd = "/sealed/work" | .process.terminal = true'
+	add_mount /sealed tmpfs tmpfs ro
+	add_mount /sealed/vol bind "$V" bind
+	add_mount /sealed/copy tmpfs tmpfs rro tmpcopyup
+	set_script "$B" 'pwd; cat /sealed/vol/file; head -c 3 /dev/more/zero | wc -c
+		test -c /dev/console && echo x >/dev/null && test -d /dev/pts && echo devices
+		for d in /dev /sealed /sealed/copy; do touch $d/new; done; touch /sealed/vol/new /dev/shm/new && echo writable'
+	run_split script -qec "$OCI --root $T/state run --bundle $B $ID" /dev/null
+	out=$(tr -d '\r' <<<"$out")
+	expect_in "$out" /sealed/work text $'3\ndevices' '/dev/new: Read-only' '/sealed/new: Read-only' \
+		'/sealed/copy/new: Read-only' writable
+	expect_oci_clean
+}
+
 @test "tmpcopyup: a tmpfs starts with what it covers" {
 	local d=$B/rootfs/data
 	mkdir -p "$d/sub/deep"
@@ -544,10 +561,10 @@ user_namespace() {
 	[ ! -e "$V/x" ]
 }
 
-@test "in a user namespace devices are the host's, verified" {
+@test "in a user namespace the default devices, and one whose owner has no id, are the host's, verified" {
 	user_namespace
 	change_config "$B" '.linux.devices = [{path: "/opt/pipe", type: "p"},
-		{path: "/dev/net/tun", type: "c", major: 10, minor: 200}]'
+		{path: "/dev/net/tun", type: "c", major: 10, minor: 200, uid: 70000}]' # nobody outside
 	[ -c /dev/net/tun ] || skip "needs /dev/net/tun"
 	inside 'stat -c "%n %t,%T" /dev/null /dev/full /dev/net/tun; test -p /opt/pipe && echo x >/dev/null'
 	expect_status 0
@@ -559,6 +576,22 @@ user_namespace() {
 	change_config "$B" '.linux.devices[1].path = "/dev/nothing"'
 	inside true
 	expect_in "$err" "the host's device /dev/nothing: No such file or directory"
+	expect_oci_clean
+}
+
+@test "in a user namespace devices have the owner and the mode of the config, without the host's node" {
+	user_namespace
+	change_config "$B" '.linux.devices = [
+		{path: "/dev/sub/own", type: "c", major: 1, minor: 5, uid: 10, gid: 11, fileMode: 420},
+		{path: "/dev/block", type: "b", major: 1, minor: 5, uid: 0, gid: 12}]'
+	inside 'stat -c "%n %t,%T %u:%g %a" /dev/sub/own /dev/block; head -c 3 /dev/sub/own | wc -c; ls /'
+	expect_status 0
+	[[ $out == *'/dev/sub/own 1,5 10:11 644'*'/dev/block 1,5 0:12 666'*$'\n3\n'*proc* ]] || fail "$out"
+	change_config "$B" '.linux.uidMappings = [{containerID: 0, hostID: 0, size: 4294967295}] |
+		.linux.gidMappings = .linux.uidMappings'
+	chown -R 0:0 "$B/rootfs"
+	inside 'stat -c "%u:%g" /dev/sub/own /dev/block'
+	[ "$out" = $'10:11\n0:12' ] || fail "$out $err"
 	expect_oci_clean
 }
 

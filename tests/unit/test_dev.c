@@ -24,7 +24,7 @@ static void fill(int top)
 
 	own(&o, top);
 	for (int i = 0; i < 2; i++) /* what is there already is fine */
-		if (dev_fill(top, &empty, &o, &e) < 0)
+		if (dev_fill(top, &empty, &o, -1, &e) < 0)
 			fail_msg("%s", e.text);
 	assert_int_equal(stat("dev/null", &st), 0);
 	assert_true(st.st_rdev == makedev(1, 3) && st.st_mode == (S_IFCHR | 0666));
@@ -45,24 +45,24 @@ static void refuse_other(int top)
 	own(&o, top);
 	assert_int_equal(mkdir("dev", 0755), 0);
 	put("dev/full", "text", 0644);
-	assert_int_equal(dev_fill(top, &empty, &o, &e), -1);
+	assert_int_equal(dev_fill(top, &empty, &o, -1, &e), -1);
 	assert_string_equal(e.text, "device full in the root is something else");
 	assert_int_equal(unlink("dev/full"), 0);
 	assert_int_equal(mknod("dev/full", S_IFCHR | 0666, makedev(1, 1)), 0); /* /dev/mem */
 	e = (struct err){0};
-	assert_int_equal(dev_fill(top, &empty, &o, &e), -1);
+	assert_int_equal(dev_fill(top, &empty, &o, -1, &e), -1);
 	assert_string_equal(e.text, "device full in the root is something else");
 	assert_int_equal(unlink("dev/full"), 0);
 	assert_int_equal(symlink("null", "dev/full"), 0);
 	e = (struct err){0};
-	assert_int_equal(dev_fill(top, &empty, &o, &e), -1);
+	assert_int_equal(dev_fill(top, &empty, &o, -1, &e), -1);
 	assert_string_equal(e.text, "device full in the root is something else");
 	/* And a /dev that leads elsewhere. */
 	assert_int_equal(sys_remove_tree(top, "dev"), 0);
 	assert_int_equal(mkdir("elsewhere", 0755), 0);
 	assert_int_equal(symlink("elsewhere", "dev"), 0);
 	e = (struct err){0};
-	assert_int_equal(dev_fill(top, &empty, &o, &e), -1);
+	assert_int_equal(dev_fill(top, &empty, &o, -1, &e), -1);
 	assert_string_equal(e.text, "/dev in the root is a link, not a directory");
 	assert_int_equal(rmdir("elsewhere"), 0);
 }
@@ -84,7 +84,7 @@ static void refuse_names(int top)
 
 		if (i == 3)
 			put("dev/null", "", 0644);
-		assert_int_equal(dev_fill(top, &s, &o, NULL), -1);
+		assert_int_equal(dev_fill(top, &s, &o, -1, NULL), -1);
 	}
 }
 

@@ -145,6 +145,7 @@ static void make_some(int top)
 	add(&r, "/t", "tmpfs", "t", "ro noexec");
 	add(&r, "/dir", "bind", "source", "ro");
 	add(&r, "/dir2/file", "bind", "source/file", "nodev");
+	add(&r, "/t/below", "bind", "source", "");
 	add(&r, "/t2", "tmpfs", "t", "");
 	add(&r, "/t2/in", "tmpfs", "t", "");
 	if (make(&r, top) < 0)
@@ -152,7 +153,10 @@ static void make_some(int top)
 	assert_true(magic("proc") == PROC_SUPER_MAGIC);
 	assert_true(r.place.proc >= 0);
 	assert_int_equal(flags("proc"), ST_NOSUID);
+	assert_int_equal(flags("t"), ST_NOEXEC); /* more may have to be made in it */
+	assert_int_equal(mounts_seal(&r.place, &r.e), 0);
 	assert_int_equal(flags("t"), ST_RDONLY | ST_NOEXEC);
+	assert_int_equal(flags("t/below"), 0);
 	assert_int_equal(flags("dir"), ST_RDONLY);
 	assert_int_equal(flags("source"), 0);
 	assert_int_equal(flags("dir2/file"), ST_NODEV);
