@@ -47,6 +47,16 @@ static const struct spec_device_rule *rule(const struct spec_resources *r, size_
 	return i < r->ndevices ? &r->devices[i] : &after[i - r->ndevices];
 }
 
+/* What is before the last rule for all devices cannot matter. */
+static size_t first(const struct spec_resources *r)
+{
+	size_t i = count(r) - 1;
+
+	while (rule(r, i)->type != 'a')
+		i--;
+	return i;
+}
+
 /* ---- version 1 ---- */
 
 static void print_number(char *out, size_t size, const struct opt_i64 *n)
@@ -81,7 +91,7 @@ int cgroup_devices_write(int dir, const struct spec_resources *r, struct err *e)
 
 	if (allow < 0 || deny < 0)
 		return err_sys(e, "devices.allow");
-	for (size_t i = 0; i < count(r); i++)
+	for (size_t i = first(r); i < count(r); i++)
 		if (write_rule(allow, deny, rule(r, i), e) < 0)
 			return -1;
 	return 0;
@@ -176,11 +186,8 @@ void cgroup_devices_program(const struct spec_resources *r, struct bpf_insn **in
 	struct prog p = {0};
 
 	load_context(&p);
-	for (size_t i = count(r); i-- > 0;) {
+	for (size_t i = count(r); i-- > first(r);)
 		emit_rule(&p, rule(r, i));
-		if (rule(r, i)->type == 'a') /* nothing before it can matter */
-			break;
-	}
 	*insns = p.v;
 	*n = p.n;
 }

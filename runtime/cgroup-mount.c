@@ -47,10 +47,15 @@ static int mount_one(const struct view *v, const struct cgroup_line *own, struct
 	if (v->fresh)
 		return mount_fresh(own->hierarchy, v->v2, v->attrs, e);
 	snprintf(path, sizeof(path), CGROUP_ROOT "/%s%s", own->hierarchy, own->path);
-	auto_fd int mnt = fs_bind(AT_FDCWD, path, false, e);
-	if (mnt < 0 || fs_attr(mnt, false, v->attrs, 0, 0, e) < 0)
-		return -1;
-	return steal_fd(&mnt);
+	return fs_bind(AT_FDCWD, path, false, e);
+}
+
+/* Of all below it too: one call is as good as one for each. */
+static int set_attrs(int mnt, uint64_t attrs, struct err *e)
+{
+	uint64_t clear = attrs & MOUNT_ATTR__ATIME ? MOUNT_ATTR__ATIME : 0;
+
+	return fs_attr(mnt, true, attrs, clear, 0, e);
 }
 
 /* Programs look for "cpu" where "cpu,cpuacct" is. */
@@ -82,15 +87,15 @@ static int mount_v1(const struct view *v, int at, struct err *e)
 		if (sys_mkdirat(top, name, 0755) < 0)
 			return err_sys(e, "make %s", name);
 		auto_fd int mnt = mount_one(v, &v->own.v[i], e);
-		auto_fd int dir = sys_openat(top, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 		if (mnt < 0)
 			return -1;
-		if (dir < 0)
-			return err_sys(e, "%s", name);
-		if (fs_attach(mnt, dir, e) < 0 || link_controllers(top, name, e) < 0)
+		/* By its name: nobody but us has been in this tmpfs. */
+		if (sys_move_mount(mnt, "", top, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+			return err_sys(e, "attach %s", name);
+		if (link_controllers(top, name, e) < 0)
 			return -1;
 	}
-	return fs_attr(top, false, v->attrs & MOUNT_ATTR_RDONLY, 0, 0, e);
+	return set_attrs(top, v->attrs, e);
 }
 
 int cgroup_mount(const struct cgroup *c, int at, uint64_t attrs, bool own_ns, struct err *e)
@@ -116,5 +121,5 @@ int cgroup_mount(const struct cgroup *c, int at, uint64_t attrs, bool own_ns, st
 	if (v.own.n == 0)
 		return err_set(e, ERR_UNSUPPORTED, "this host has no cgroups to show");
 	auto_fd int mnt = mount_one(&v, &v.own.v[0], e);
-	return mnt < 0 ? -1 : fs_attach(mnt, at, e);
+	return mnt < 0 || set_attrs(mnt, v.attrs, e) < 0 ? -1 : fs_attach(mnt, at, e);
 }

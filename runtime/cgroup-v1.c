@@ -35,95 +35,98 @@ static int inherit_file(int dir, const char *file, bool there, struct err *e)
 	return 1;
 }
 
-static int inherit(int root, const char *path, bool there, struct err *e)
+static int inherit(int dir, bool there, struct err *e)
 {
-	auto_fd int dir = sys_openat(root, path, O_PATH | O_DIRECTORY, 0);
-	int cpus, mems;
+	int cpus = inherit_file(dir, "cpuset.cpus", there, e);
+	int mems = cpus < 0 ? -1 : inherit_file(dir, "cpuset.mems", there, e);
 
-	if (dir < 0)
-		return err_sys(e, "cgroup /%s", path);
-	cpus = inherit_file(dir, "cpuset.cpus", there, e);
-	mems = cpus < 0 ? -1 : inherit_file(dir, "cpuset.mems", there, e);
 	return mems < 0 ? -1 : cpus && mems;
 }
 
 /* An engine may have made those above, a pod's, without telling them: from the top down. */
-static int inherit_all(int root, const char *path, bool there, struct err *e)
+static int inherit_all(const struct cgroup *c, const struct cgroup_dir *d, struct err *e)
 {
-	char part[CGROUP_PATH_MAX];
-	int rc = inherit(root, path, there, e);
+	char above[CGROUP_PATH_MAX + 128];
+	const char *path = c->place.path;
+	int rc = inherit(d->dir, !d->made, e);
 
 	if (rc)
 		return rc < 0 ? -1 : 0;
-	for (const char *p = strchr(path, '/'); p; p = strchr(p + 1, '/')) {
-		snprintf(part, sizeof(part), "%.*s", (int)(p - path), path);
-		if (inherit(root, part, true, e) < 0)
+	for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+		snprintf(above, sizeof(above), CGROUP_ROOT "/%s%.*s", d->hierarchy, (int)(p - path),
+			path);
+		auto_fd int dir = sys_open(above, O_PATH | O_DIRECTORY, 0);
+		if (dir < 0)
+			return err_sys(e, "cgroup %s", above);
+		if (inherit(dir, true, e) < 0)
 			return -1;
 	}
-	return inherit(root, path, true, e) < 0 ? -1 : 0;
+	return inherit(d->dir, true, e) < 0 ? -1 : 0;
 }
 
-/* Make one folder below root. 1 when it was there. */
-static int make_one(int root, const char *path, bool cpuset, struct err *e)
-{
-	bool there = false;
-
-	if (sys_mkdirat(root, path, 0755) < 0) {
-		if (errno != EEXIST)
-			return err_sys(e, "make cgroup /%s", path);
-		there = true;
-	}
-	return cpuset && inherit_all(root, path, there, e) < 0 ? -1 : there;
-}
-
-/* And those above it, which mostly are there already. 1 when the last was there. */
-static int make_all(int root, const char *path, bool cpuset, struct err *e)
+/* Those above the last. 0 when the hierarchy is not mounted. */
+static int make_above(const char *hierarchy, const char *path, struct err *e)
 {
 	char part[CGROUP_PATH_MAX];
-	struct err why = {0};
-	int rc = make_one(root, path, cpuset, &why);
+	auto_fd int root = cgroup_root(hierarchy);
 
-	if (rc >= 0 || why.sys != ENOENT) {
-		if (rc < 0 && e)
-			*e = why;
-		return rc;
-	}
-	for (const char *p = path; p; p = strchr(p + 1, '/')) {
-		if (p == path)
-			continue;
+	if (root < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "cgroup hierarchy %s", hierarchy);
+	for (const char *p = strchr(path, '/'); p; p = strchr(p + 1, '/')) {
 		snprintf(part, sizeof(part), "%.*s", (int)(p - path), path);
-		if (make_one(root, part, cpuset, e) < 0)
-			return -1;
+		if (sys_mkdirat(root, part, 0755) < 0 && errno != EEXIST)
+			return err_sys(e, "make cgroup /%s (%s)", part, hierarchy);
 	}
-	return make_one(root, path, cpuset, e);
+	return 1;
+}
+
+/* 1 when it is made, or was there; 0 when the hierarchy is not mounted. */
+static int make_folder(
+	const struct cgroup *c, const char *hierarchy, const char *path, bool *there, struct err *e)
+{
+	int rc;
+
+	if (sys_mkdirat(AT_FDCWD, path, 0755) == 0)
+		return 1;
+	if (errno == ENOENT) {
+		rc = make_above(hierarchy, c->place.path + 1, e);
+		if (rc <= 0)
+			return rc;
+		if (sys_mkdirat(AT_FDCWD, path, 0755) == 0)
+			return 1;
+	}
+	*there = true;
+	return errno == EEXIST ? 1 : err_sys(e, "make cgroup %s", path);
 }
 
 static int make_in(struct cgroup *c, const char *hierarchy, struct err *e)
 {
 	struct cgroup_dir *d = &c->dirs[c->ndirs];
-	const char *path = c->place.path + 1;
-	int there;
+	char path[CGROUP_PATH_MAX + 128];
+	bool there = false;
+	int rc;
 
-	auto_fd int root = cgroup_root(hierarchy);
-	if (root < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "cgroup hierarchy %s", hierarchy);
-	there = make_all(root, path, cgroup_names(hierarchy, "cpuset"), e);
-	if (there < 0)
-		return err_ctx(e, "%s", hierarchy);
-	auto_fd int dir = sys_openat(root, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (dir < 0)
-		return err_sys(e, "cgroup %s (%s)", c->place.path, hierarchy);
-	if (there && cgroup_take_over(c, dir, e) < 0)
-		return -1;
-	auto_fd int tasks = sys_openat(dir, "tasks", O_WRONLY, 0);
-	if (tasks < 0)
-		return err_sys(e, "cgroup %s (%s): tasks", c->place.path, hierarchy);
+	snprintf(path, sizeof(path), CGROUP_ROOT "/%s%s", hierarchy, c->place.path);
+	rc = make_folder(c, hierarchy, path, &there, e);
+	if (rc <= 0)
+		return rc;
+	auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	auto_fd int tasks = dir < 0 ? -1 : sys_openat(dir, "tasks", O_WRONLY, 0);
+	if (tasks < 0) {
+		rc = dir >= 0 && errno == ENOENT ? 0 : err_sys(e, "cgroup %s", path);
+		/* Without that file it is a plain folder: nothing is mounted there. */
+		if (!there)
+			sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+		return rc;
+	}
 	snprintf(d->hierarchy, sizeof(d->hierarchy), "%s", hierarchy);
+	d->made = !there;
 	d->dir = steal_fd(&dir);
 	d->tasks = steal_fd(&tasks);
-	d->made = !there;
 	c->ndirs++;
-	return 0;
+	if (there && cgroup_take_over(c, d->dir, e) < 0)
+		return -1;
+	return cgroup_names(hierarchy, "cpuset") ? inherit_all(c, d, e) : 0;
 }
 
 /* In all of them, though few limit something: engines read a container's usage from the cgroups
