@@ -108,6 +108,10 @@ fuzz:
 		SAN="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all" fuzz-all
 	@scripts/fuzz out/sanfuzz/fuzz $(FUZZ_SECONDS)
 
+# svrun-oci killed at each of its system calls, for half an hour.
+soak: $(O)/svrun-oci
+	@OCI=$(abspath $(O)/svrun-oci) scripts/soak-oci long
+
 tidy: all
 	@scripts/tidy
 
@@ -120,4 +124,4 @@ clean:
 	rm -rf out
 
 -include $(shell find $(O)/obj -type f -name '*.d' 2>/dev/null)
-.PHONY: bench-programs all unit fuzz fuzz-all check check-vm quickstart bench asan tsan tidy install clean
+.PHONY: soak bench-programs all unit fuzz fuzz-all check check-vm quickstart bench asan tsan tidy install clean
