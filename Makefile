@@ -26,6 +26,7 @@ USES_base := base
 USES_runtime := runtime base
 USES_images := images base
 USES_builder := builder images runtime base
+USES_svrun := svrun builder images runtime base
 
 # svrun/main-*.c are the two main files; the rest of svrun/ is split by program.
 MAINS  := $(wildcard svrun/main-*.c)
@@ -57,7 +58,7 @@ $(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images r
 # A test may dereference what it has just asserted; the compiler does not know that asserts return.
 $(O)/obj/tests/%.o: WARN += -Wno-null-dereference
 TESTS := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c))
-folder = $(firstword $(foreach d,base images runtime builder,$(if $(wildcard $(d)/$(1).c),$(d))) builder)
+folder = $(firstword $(foreach d,base images runtime builder svrun,$(if $(wildcard $(d)/$(1).c),$(d))) builder)
 define test_rule
 $(O)/tests/test_$(1): $(O)/obj/tests/unit/test_$(1).o $(foreach d,$(USES_$(call folder,$(1))),$(call lib,$(d)))
 	@mkdir -p $$(@D)

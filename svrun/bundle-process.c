@@ -14,8 +14,8 @@
 #include "runtime/caps.h"
 #include "runtime/passwd.h"
 #include "runtime/spec.h"
-#include "runtime/tty.h"
 #include "svrun/bundle.h"
+#include "svrun/tty.h"
 
 enum { ENV_FILE_MAX = 1 << 20, WORDS_MAX = 4096 };
 

@@ -8,8 +8,8 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/self.h"
-#include "runtime/supervise.h"
 #include "svrun/oci.h"
+#include "svrun/supervise.h"
 
 static const struct oci_verb verbs[] = {
 	{{"create", "ID", "make a container, up to but without its program", 1, 1,

@@ -11,8 +11,8 @@
 #include "runtime/container.h"
 #include "runtime/door.h"
 #include "runtime/hooks.h"
-#include "runtime/supervise.h"
 #include "svrun/oci.h"
+#include "svrun/supervise.h"
 
 struct request {
 	const struct oci *o;

@@ -11,8 +11,8 @@
 #include "runtime/console.h"
 #include "runtime/exec.h"
 #include "runtime/lsm.h"
-#include "runtime/supervise.h"
 #include "svrun/oci.h"
+#include "svrun/supervise.h"
 
 enum { PROCESS_MAX = 8 << 20, GROUPS_MAX = 65536, FAILED = 255 };
 /* Beyond this, ids are negative to some, and -1 means "no change" to the kernel. */

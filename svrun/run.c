@@ -17,13 +17,13 @@
 #include "images/store.h"
 #include "runtime/container.h"
 #include "runtime/self.h"
-#include "runtime/supervise.h"
 #include "svrun/bundle.h"
 #include "svrun/command.h"
 #include "svrun/enter.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
 #include "svrun/run-pull.h"
+#include "svrun/supervise.h"
 
 enum { CONFIG_MAX = 4 << 20 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "runtime/relay.h"
+#include "svrun/relay.h"
 
 /* One relay between two pipes: the test writes in[1] and reads out[0]. */
 struct rig {

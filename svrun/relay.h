@@ -1,7 +1,7 @@
 /* Copying bytes between a standard stream of svrun and the container's: one bounded buffer for each
  * direction. The writer is not read further while the reader is slow. */
-#ifndef RUNTIME_RELAY_H
-#define RUNTIME_RELAY_H
+#ifndef SVRUN_RELAY_H
+#define SVRUN_RELAY_H
 
 #include <poll.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "runtime/supervise.h"
+#include "svrun/supervise.h"
 
 #include <errno.h>
 #include <fcntl.h>

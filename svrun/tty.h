@@ -1,6 +1,6 @@
 /* The terminal that svrun itself runs on. */
-#ifndef RUNTIME_TTY_H
-#define RUNTIME_TTY_H
+#ifndef SVRUN_TTY_H
+#define SVRUN_TTY_H
 
 #include <stdbool.h>
 #include <stdint.h>

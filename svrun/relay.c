@@ -1,4 +1,4 @@
-#include "runtime/relay.h"
+#include "svrun/relay.h"
 
 #include <errno.h>
 #include <string.h>

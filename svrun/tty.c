@@ -1,4 +1,4 @@
-#include "runtime/tty.h"
+#include "svrun/tty.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

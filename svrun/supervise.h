@@ -4,14 +4,14 @@
  * any other device is not: whoever holds a descriptor can open the thing again through
  * /proc/self/fd with more rights than the descriptor has (a file given as stdin could be written
  * to, a terminal given as stdout could be read from). Those are copied through pipes. */
-#ifndef RUNTIME_SUPERVISE_H
-#define RUNTIME_SUPERVISE_H
+#ifndef SVRUN_SUPERVISE_H
+#define SVRUN_SUPERVISE_H
 
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "runtime/relay.h"
-#include "runtime/tty.h"
+#include "svrun/relay.h"
+#include "svrun/tty.h"
 
 struct supervise {
 	int stdio[3]; /* what the container gets: for container_options */
