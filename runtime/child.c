@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/keyctl.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,7 +13,6 @@
 #include "runtime/dev.h"
 #include "runtime/door.h"
 #include "runtime/hooks.h"
-#include "runtime/idmap.h"
 #include "runtime/ns.h"
 #include "runtime/process.h"
 #include "runtime/procfs.h"
@@ -94,22 +91,9 @@ static int step_cgroup(struct build *b, struct err *e)
 	return ns_cgroup(b->s, e);
 }
 
-/* Root of the user namespace: until now we have all its capabilities, but no id in it, and files
- * that we make need one. */
 static int step_ids(struct build *b, struct err *e)
 {
-	bool mapped = !b->s->uids.n || idmap_host(&b->s->uids, 0) >= 0;
-
-	if (!spec_has_ns(b->s, NS_USER) || !mapped)
-		return 0;
-	/* Where the ids were mapped without root the kernel forbids it; there is none to drop then
-	 * that our user does not have anyway. */
-	if (setgroups(0, NULL) < 0 && errno != EPERM)
-		return err_sys(e, "drop groups");
-	if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
-		return err_sys(e, "become root of the user namespace");
-	/* The change of ids has made us dumpable by what fs.suid_dumpable says. */
-	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(e, "PR_SET_DUMPABLE") : 0;
+	return process_become_root(b->s, e);
 }
 
 static int step_names(struct build *b, struct err *e)
@@ -182,21 +166,11 @@ static int step_masks(struct build *b, struct err *e)
 static int step_terminal(struct build *b, struct err *e)
 {
 	const struct spec_process *p = &b->s->process;
-	struct winsize size = {
-		.ws_row = (unsigned short)p->rows, .ws_col = (unsigned short)p->columns};
 
 	if (!p->terminal)
 		return 0;
 	b->master = dev_terminal(b->place.root, &b->place.own, &b->slave, e);
-	if (b->master < 0)
-		return -1;
-	if (p->rows && ioctl(b->master, TIOCSWINSZ, &size) < 0)
-		return err_sys(e, "terminal size");
-	if (ioctl(b->slave, TIOCSCTTY, 0) < 0)
-		return err_sys(e, "controlling terminal");
-	if (fchown(b->slave, p->user.uid, (gid_t)-1) < 0)
-		return err_sys(e, "owner of the terminal");
-	return 0;
+	return b->master < 0 ? -1 : process_terminal(b->slave, p, e);
 }
 
 /* The hooks of the supervisor's side, then those of ours, while the host's tree is still there. */

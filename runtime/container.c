@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,6 +116,10 @@ static pid_t clone_through_helper(struct container *c, int theirs, bool *is_chil
 	if (helper == 0) {
 		struct err of_helper = {0};
 
+		/* Who is in the pid namespace already sees the child from its first moment. (A new
+		 * user namespace's /proc/PID/uid_map must be ours to write: child.c.) */
+		if (!spec_new_ns(c->spec, NS_USER))
+			prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 		pid = ns_join(c->spec, &of_helper) < 0 ? -1
 						       : clone_child(c, CLONE_PARENT, &of_helper);
 		*is_child = pid == 0;
