@@ -272,6 +272,25 @@ int sys_socketpair(int fds[2])
 	return RETRY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
 }
 
+ssize_t sys_send_fd(int sock, const void *p, size_t n, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = {.buf = {0}};
+	struct iovec iov = {(void *)(uintptr_t)p, n};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		h.msg_control = &control;
+		h.msg_controllen = sizeof(control.buf);
+		control.head = (struct cmsghdr){
+			CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	}
+	return RETRY(sendmsg(sock, &h, MSG_NOSIGNAL));
+}
+
 int sys_close_range(unsigned first, unsigned last, unsigned flags)
 {
 	return (int)RETRY(syscall(SYS_close_range, first, last, flags));

@@ -71,6 +71,8 @@ int sys_fstatat(int dirfd, const char *path, struct stat *st, int flags);
 int sys_flock(int fd, int op);
 int sys_pipe(int fds[2]);
 int sys_socketpair(int fds[2]); /* AF_UNIX SOCK_SEQPACKET */
+/* Send bytes over a Unix socket, and the descriptor fd with them (-1: none). Never SIGPIPE. */
+ssize_t sys_send_fd(int sock, const void *p, size_t n, int fd);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_dup3(int fd, int to, int flags);
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -34,23 +33,9 @@ int console_connect(const char *path, struct err *e)
 
 int console_send(int sock, int master, struct err *e)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {.buf = {0}};
 	static const char name[] = "/dev/ptmx"; /* what the other side shows it as; not empty */
-	struct iovec iov = {(void *)(uintptr_t)name, sizeof(name) - 1};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control};
-	struct cmsghdr *head;
-	ssize_t n;
 
-	h.msg_controllen = sizeof(control.buf);
-	head = CMSG_FIRSTHDR(&h);
-	*head = (struct cmsghdr){
-		CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(head), &master, sizeof(master));
-	do
-		n = sendmsg(sock, &h, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? err_sys(e, "send the terminal to the console socket") : 0;
+	return sys_send_fd(sock, name, sizeof(name) - 1, master) < 0
+		       ? err_sys(e, "send the terminal to the console socket")
+		       : 0;
 }

@@ -79,36 +79,13 @@ int seccomp_send_listener(
 	const struct spec_seccomp *s, int listener, const char *state, struct err *e)
 {
 	auto_fd int sock = connect_agent(s->listener_path, e);
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {.buf = {0}};
-	size_t len = strlen(state);
-	char *text = mem_strdup(state);
-	struct iovec iov = {text, len};
-	struct msghdr h = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.buf)};
+	size_t len = strlen(state), done = 0;
 	ssize_t n = 0;
 
-	control.align = (struct cmsghdr){
-		CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(&control.align), &listener, sizeof(listener));
-	/* The descriptor goes with the first piece; a stream may take less than all at once. */
-	while (sock >= 0 && iov.iov_len) {
-		n = sendmsg(sock, &h, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			break;
-		iov.iov_base = (char *)iov.iov_base + n;
-		iov.iov_len -= (size_t)n;
-		h.msg_control = NULL;
-		h.msg_controllen = 0;
-	}
-	free(text);
 	if (sock < 0)
 		return -1;
+	/* The descriptor goes with the first piece; a stream may take less than all at once. */
+	for (; n >= 0 && done<len; done += n> 0 ? (size_t)n : 0)
+		n = sys_send_fd(sock, state + done, len - done, done ? -1 : listener);
 	return n < 0 ? err_sys(e, "send to the seccomp agent at %s", s->listener_path) : 0;
 }

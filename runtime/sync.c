@@ -15,26 +15,8 @@ union control {
 
 int sync_send(int sock, const struct sync_msg *m, int fd, struct err *e)
 {
-	struct sync_msg copy = *m;
-	struct iovec iov = {&copy, sizeof(copy)};
-	union control c = {.buf = {0}};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t n;
-
-	if (fd >= 0) {
-		struct cmsghdr *head;
-
-		h.msg_control = &c;
-		h.msg_controllen = sizeof(c.buf);
-		head = CMSG_FIRSTHDR(&h);
-		*head = (struct cmsghdr){
-			CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-	}
-	do
-		n = sendmsg(sock, &h, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? err_sys(e, "send to the other process") : 0;
+	return sys_send_fd(sock, m, sizeof(*m), fd) < 0 ? err_sys(e, "send to the other process")
+							: 0;
 }
 
 static int take_fd(struct msghdr *h)
