@@ -20,17 +20,17 @@ static const struct spec_device_rule before[] = {
 	{.allow = false, .type = 'a', .access = ALL_ACCESS},
 };
 
+#define NODE(major_n, minor_n)                                                                     \
+	{                                                                                          \
+		.allow = true, .type = 'c', .major = NUM(major_n), .minor = NUM(minor_n),          \
+		.access = ALL_ACCESS                                                               \
+	}
 static const struct spec_device_rule after[] = {
 	{.allow = true, .type = 'c', .access = DEVICE_MKNOD},
 	{.allow = true, .type = 'b', .access = DEVICE_MKNOD},
-	{.allow = true, .type = 'c', .major = NUM(1), .minor = NUM(3), .access = ALL_ACCESS},
-	{.allow = true, .type = 'c', .major = NUM(1), .minor = NUM(5), .access = ALL_ACCESS},
-	{.allow = true, .type = 'c', .major = NUM(1), .minor = NUM(7), .access = ALL_ACCESS},
-	{.allow = true, .type = 'c', .major = NUM(1), .minor = NUM(8), .access = ALL_ACCESS},
-	{.allow = true, .type = 'c', .major = NUM(1), .minor = NUM(9), .access = ALL_ACCESS},
-	{.allow = true, .type = 'c', .major = NUM(5), .minor = NUM(0), .access = ALL_ACCESS},
-	{.allow = true, .type = 'c', .major = NUM(5), .minor = NUM(2), .access = ALL_ACCESS},
-	{.allow = true, .type = 'c', .major = NUM(136), .access = ALL_ACCESS}, /* pts */
+	NODE(1, 3), /* null, zero, full, random, urandom */
+	NODE(1, 5), NODE(1, 7), NODE(1, 8), NODE(1, 9), NODE(5, 0), /* tty, ptmx */
+	NODE(5, 2), {.allow = true, .type = 'c', .major = NUM(136), .access = ALL_ACCESS}, /* pts */
 };
 enum { BEFORE = sizeof(before) / sizeof(before[0]), AFTER = sizeof(after) / sizeof(after[0]) };
 
@@ -104,79 +104,60 @@ struct prog {
 	size_t n, cap;
 };
 
-static void emit(struct prog *p, struct bpf_insn insn)
+static void emit(struct prog *p, unsigned code, unsigned dst, unsigned src, int32_t imm)
 {
 	mem_grow(&p->v, &p->cap, p->n);
-	p->v[p->n++] = insn;
+	p->v[p->n++] = (struct bpf_insn){
+		.code = (uint8_t)code, .dst_reg = dst & 15, .src_reg = src & 15, .imm = imm};
+}
+
+static void emit_load(struct prog *p, unsigned dst, size_t offset)
+{
+	emit(p, BPF_LDX | BPF_W | BPF_MEM, dst, BPF_REG_1, 0);
+	p->v[p->n - 1].off = (short)offset;
 }
 
 /* r2 type, r3 access, r4 major, r5 minor; r1 is the context, free after that. */
 static void load_context(struct prog *p)
 {
-	static const struct {
-		unsigned reg;
-		size_t off;
-	} loads[] = {
-		{BPF_REG_2, offsetof(struct bpf_cgroup_dev_ctx, access_type)},
-		{BPF_REG_4, offsetof(struct bpf_cgroup_dev_ctx, major)},
-		{BPF_REG_5, offsetof(struct bpf_cgroup_dev_ctx, minor)},
-	};
-
-	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++)
-		emit(p, (struct bpf_insn){.code = BPF_LDX | BPF_W | BPF_MEM,
-				.dst_reg = loads[i].reg & 15,
-				.src_reg = BPF_REG_1,
-				.off = (short)loads[i].off});
-	emit(p, (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_X,
-			.dst_reg = BPF_REG_3,
-			.src_reg = BPF_REG_2});
-	emit(p, (struct bpf_insn){
-			.code = BPF_ALU | BPF_RSH | BPF_K, .dst_reg = BPF_REG_3, .imm = 16});
-	emit(p, (struct bpf_insn){
-			.code = BPF_ALU | BPF_AND | BPF_K, .dst_reg = BPF_REG_2, .imm = 0xffff});
+	emit_load(p, BPF_REG_2, offsetof(struct bpf_cgroup_dev_ctx, access_type));
+	emit_load(p, BPF_REG_4, offsetof(struct bpf_cgroup_dev_ctx, major));
+	emit_load(p, BPF_REG_5, offsetof(struct bpf_cgroup_dev_ctx, minor));
+	emit(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_2, 0);
+	emit(p, BPF_ALU | BPF_RSH | BPF_K, BPF_REG_3, 0, 16);
+	emit(p, BPF_ALU | BPF_AND | BPF_K, BPF_REG_2, 0, 0xffff);
 }
 
 /* Tests that do not hold jump to the next rule; the distances are known after the rule. */
-static size_t unless_equal(struct prog *p, unsigned reg, int32_t value)
-{
-	emit(p, (struct bpf_insn){
-			.code = BPF_JMP32 | BPF_JNE | BPF_K, .dst_reg = reg & 15, .imm = value});
-	return p->n - 1;
-}
-
-static void emit_return(struct prog *p, int value)
-{
-	emit(p, (struct bpf_insn){
-			.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = value});
-	emit(p, (struct bpf_insn){.code = BPF_JMP | BPF_EXIT});
-}
-
 static void emit_rule(struct prog *p, const struct spec_device_rule *d)
 {
-	size_t jumps[4], n = 0;
+	const unsigned unless_equal = BPF_JMP32 | BPF_JNE | BPF_K;
 	unsigned beyond = ~d->access & ALL_ACCESS;
+	size_t jumps[4], n = 0;
 
-	if (d->type != 'a')
-		jumps[n++] = unless_equal(
-			p, BPF_REG_2, d->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
-	if (d->type != 'a' && d->major.set)
-		jumps[n++] = unless_equal(p, BPF_REG_4, (int32_t)d->major.v);
-	if (d->type != 'a' && d->minor.set)
-		jumps[n++] = unless_equal(p, BPF_REG_5, (int32_t)d->minor.v);
-	if (d->type != 'a' && beyond) {
-		/* Allow: nothing beyond the rule is asked for. Deny: something of the rule is. */
-		emit(p, (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_X,
-				.dst_reg = BPF_REG_1,
-				.src_reg = BPF_REG_3});
-		emit(p, (struct bpf_insn){.code = BPF_ALU | BPF_AND | BPF_K,
-				.dst_reg = BPF_REG_1,
-				.imm = (int32_t)(d->allow ? beyond : d->access)});
-		emit(p, (struct bpf_insn){
-				.code = BPF_JMP32 | (d->allow ? BPF_JNE : BPF_JEQ) | BPF_K,
-				.dst_reg = BPF_REG_1});
+	if (d->type != 'a') {
+		emit(p, unless_equal, BPF_REG_2, 0,
+			d->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
 		jumps[n++] = p->n - 1;
 	}
-	emit_return(p, d->allow);
+	if (d->type != 'a' && d->major.set) {
+		emit(p, unless_equal, BPF_REG_4, 0, (int32_t)d->major.v);
+		jumps[n++] = p->n - 1;
+	}
+	if (d->type != 'a' && d->minor.set) {
+		emit(p, unless_equal, BPF_REG_5, 0, (int32_t)d->minor.v);
+		jumps[n++] = p->n - 1;
+	}
+	if (d->type != 'a' && beyond) {
+		/* Allow: nothing beyond the rule is asked for. Deny: something of the rule is. */
+		emit(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, BPF_REG_3, 0);
+		emit(p, BPF_ALU | BPF_AND | BPF_K, BPF_REG_1, 0,
+			(int32_t)(d->allow ? beyond : d->access));
+		emit(p, BPF_JMP32 | (d->allow ? BPF_JNE : BPF_JEQ) | BPF_K, BPF_REG_1, 0, 0);
+		jumps[n++] = p->n - 1;
+	}
+	emit(p, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, d->allow);
+	emit(p, BPF_JMP | BPF_EXIT, 0, 0, 0);
 	for (size_t i = 0; i < n; i++)
 		p->v[jumps[i]].off = (short)(p->n - jumps[i] - 1);
 }

@@ -1,15 +1,23 @@
-/* Reading and writing the files of a cgroup, with errors that name the field of the config. For the
- * cgroup-*.c alone. */
+/* The files of a cgroup, with errors that name the field of the config, and where the host has its
+ * hierarchies: at the conventional places, which every distribution and engine keeps.
+ * /sys/fs/cgroup is version 2, or has a folder for each hierarchy of version 1 ("memory",
+ * "cpu,cpuacct", "systemd"). For the cgroup-*.c, and those that read what they count. */
 #ifndef RUNTIME_CGROUP_FILE_H
 #define RUNTIME_CGROUP_FILE_H
 
 #include "runtime/cgroup.h"
 
-enum { CGROUP_PIDS_TEXT = 64 << 20 }; /* more than a cgroup.procs can have */
+#define CGROUP_ROOT "/sys/fs/cgroup"
 
-/* Where a field of the config goes. field: below /linux/resources, "memory/limit". */
+enum {
+	CGROUP_PIDS_TEXT = 64 << 20, /* more than a cgroup.procs can have */
+	CGROUP_FULL_PATH = CGROUP_PATH_MAX + 128
+};
+
+/* Where a field of the config goes. field: below /linux/resources, "memory/limit". name: by
+ * version, NULL where it has none. */
 struct cgroup_file {
-	const char *field, *controller, *name;
+	const char *field, *controller, *name[2];
 };
 
 /* The folder that has a controller's files, or -1. */
@@ -34,24 +42,34 @@ int64_t cgroup_number(int dir, const char *name);
 /* The number after "KEY " at the start of a line, 0 without. */
 int64_t cgroup_key(const char *text, const char *key);
 
-/* The first limit that r asks for, as a field's name, or NULL. */
-const char *cgroup_first_limit(const struct spec_resources *r);
-/* Write the limits of r (cgroup-v1.c, cgroup-v2.c), and those that both versions have: processes,
- * huge pages, RDMA (cgroup-limits.c). */
-int cgroup_limit_common(
-	const struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
-int cgroup_v1_limit(
-	const struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
-int cgroup_v2_limit(
-	const struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
+/* A process's cgroup in one hierarchy. */
+struct cgroup_line {
+	char hierarchy[64];         /* "" on version 2 */
+	char path[CGROUP_PATH_MAX]; /* as the reader's cgroup namespace shows it */
+};
+struct cgroup_lines {
+	struct cgroup_line v[CGROUP_HIERARCHIES];
+	size_t n;
+};
 
-/* Make place.path in every hierarchy and open it; c->ndirs counts what is open. (cgroup-v1.c,
- * cgroup-v2.c) */
-int cgroup_v1_make(struct cgroup *c, struct err *e) must_check;
-int cgroup_v2_make(struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
+/* Read the text of /proc/PID/cgroup: version 1's lines, or with v2 the one of version 2. Lines that
+ * are no such are left out, as are those too long or too many. */
+void cgroup_lines_parse(struct cgroup_lines *l, const char *text, bool v2);
+/* The same from the file, pid 0: of the calling process. */
+int cgroup_lines_read(struct cgroup_lines *l, pid_t pid, bool v2, struct err *e) must_check;
+/* The hierarchies that there are; the paths may be left out. */
+int cgroup_hierarchies(struct cgroup_lines *l, bool v2, struct err *e) must_check;
 
-/* A folder that was there already: one that was left behind is empty. One with processes is in use,
- * and from one that is frozen nobody who enters gets any further (EXISTS). (cgroup.c) */
-int cgroup_take_over(const struct cgroup *c, int dir, struct err *e) must_check;
+/* The path of a cgroup's folder. */
+void cgroup_full_path(char out[CGROUP_FULL_PATH], const char *hierarchy, const char *path);
+/* Does a hierarchy ("cpu,cpuacct") have this controller? That of version 2 ("") has all. */
+bool cgroup_names(const char *hierarchy, const char *controller);
+/* Are the caller's rights those of the host's root? */
+bool cgroup_privileged(void);
+
+/* Make place.path in every hierarchy and open it; c->ndirs counts what is open. A folder that is
+ * there is taken over when it is empty and not frozen: from there nobody who enters gets any
+ * further. Errors: EXISTS. (cgroup-make.c) */
+int cgroup_make(struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
 
 #endif

@@ -1,5 +1,5 @@
 /* The container's view of its cgroups. */
-#include "runtime/cgroup.h"
+#include "runtime/cgroup-file.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -7,7 +7,6 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/cgroup-host.h"
 #include "runtime/fs-mount.h"
 
 struct view {
@@ -42,11 +41,11 @@ static int mount_fresh(const char *hierarchy, bool v2, uint64_t attrs, struct er
  * descriptor: those of the host's mount namespace cannot be bound in the container's. */
 static int mount_one(const struct view *v, const struct cgroup_line *own, struct err *e)
 {
-	char path[CGROUP_PATH_MAX + 128];
+	char path[CGROUP_FULL_PATH];
 
 	if (v->fresh)
 		return mount_fresh(own->hierarchy, v->v2, v->attrs, e);
-	snprintf(path, sizeof(path), CGROUP_ROOT "/%s%s", own->hierarchy, own->path);
+	cgroup_full_path(path, own->hierarchy, own->path);
 	return fs_bind(AT_FDCWD, path, false, e);
 }
 

@@ -1,6 +1,6 @@
 /* Where a container's cgroup is to be: from what the config says to a path, and to systemd's names.
  */
-#include "runtime/cgroup.h"
+#include "runtime/cgroup-file.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -8,7 +8,6 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/cgroup-host.h"
 
 static const char slice_end[] = ".slice";
 

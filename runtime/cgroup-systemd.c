@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/cgroup-file.h"
-#include "runtime/cgroup-host.h"
 #include "runtime/cgroup-values.h"
 
 enum { WORDS_MAX = 512, BUSCTL_SECONDS = 30, SETTLE_MS = 30000, CPUS_MAX = 8192, START_TRIES = 3 };

@@ -1,5 +1,6 @@
-/* What is done to all processes of a cgroup: count, freeze, signal. */
-#include "runtime/cgroup-tasks.h"
+/* What is done to all processes of a cgroup, and of those that a container made below it: count,
+ * freeze, signal, and remove. */
+#include "runtime/cgroup-file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,11 +12,31 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/cgroup-file.h"
+#include "runtime/cgroup-systemd.h"
 
-enum { DEPTH_MAX = 4096, FREEZE_TRIES = 1000 };
+/* Killed processes leave a moment later, those with much memory after a while: about 20 s. */
+enum { DEPTH_MAX = 4096, FREEZE_TRIES = 1000, REMOVE_TRIES = 2000 };
+
+static void sleep_ms(long ms)
+{
+	struct timespec t = {.tv_nsec = ms * 1000000};
+
+	nanosleep(&t, NULL);
+}
+
+static int put(int dir, const char *file, const char *text)
+{
+	auto_fd int fd = sys_openat(dir, file, O_WRONLY, 0);
+
+	return fd < 0 ? -1 : sys_write_all(fd, text, strlen(text));
+}
 
 /* ---- the folders below ---- */
+
+struct pids {
+	pid_t *v;
+	size_t n, cap;
+};
 
 /* Names of the folders in dir, one after the other, each with its NUL. */
 static int children(int dir, struct buf *names)
@@ -36,51 +57,9 @@ static int children(int dir, struct buf *names)
 	return rc;
 }
 
-/* *at is the folder; it stays so. */
-static int walk(int *at, const struct cgroup_walk *w, unsigned depth)
-{
-	auto_buf struct buf names = BUF_INIT(16 << 20);
-
-	if (depth > DEPTH_MAX || (w->enter && w->enter(*at, w->ctx) < 0))
-		return -1;
-	if (children(*at, &names) < 0)
-		return 0; /* gone */
-	for (const char *name = names.data; name && name < names.data + names.len;
-		name += strlen(name) + 1) {
-		int below = sys_openat(*at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0), rc;
-
-		if (below < 0)
-			continue;
-		close(*at);
-		*at = below;
-		rc = walk(at, w, depth + 1);
-		below = sys_openat(*at, "..", O_PATH | O_DIRECTORY, 0);
-		close(*at);
-		*at = below;
-		if (below < 0 || rc < 0 || (w->leave && w->leave(*at, name, w->ctx) < 0))
-			return -1;
-	}
-	return 0;
-}
-
-int cgroup_walk(int top, const struct cgroup_walk *w)
-{
-	auto_fd int at = sys_openat(top, ".", O_PATH | O_DIRECTORY, 0);
-
-	return at < 0 ? 0 : walk(&at, w, 0);
-}
-
-/* ---- processes ---- */
-
-struct pids {
-	pid_t *v;
-	size_t n, cap;
-};
-
-static int add_pids(int dir, void *ctx)
+static void add_pids(int dir, struct pids *p)
 {
 	auto_buf struct buf text = BUF_INIT(CGROUP_PIDS_TEXT);
-	struct pids *p = ctx;
 	char *end;
 
 	for (const char *s = cgroup_text(dir, "cgroup.procs", &text); *s;
@@ -94,21 +73,55 @@ static int add_pids(int dir, void *ctx)
 		mem_grow(&p->v, &p->cap, p->n);
 		p->v[p->n++] = (pid_t)pid;
 	}
+}
+
+/* Add the processes at and below *at, or without pids, remove the folders below it. With one
+ * descriptor, however deep a container made the tree: *at is the folder, and stays so. Folders that
+ * go meanwhile are passed over. */
+static int walk(int *at, struct pids *pids, unsigned depth)
+{
+	auto_buf struct buf names = BUF_INIT(16 << 20);
+
+	if (depth > DEPTH_MAX)
+		return -1;
+	if (pids)
+		add_pids(*at, pids);
+	if (children(*at, &names) < 0)
+		return 0; /* gone */
+	for (const char *name = names.data; name && name < names.data + names.len;
+		name += strlen(name) + 1) {
+		int below = sys_openat(*at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0), rc;
+
+		if (below < 0)
+			continue;
+		close(*at);
+		*at = below;
+		rc = walk(at, pids, depth + 1);
+		below = sys_openat(*at, "..", O_PATH | O_DIRECTORY, 0);
+		close(*at);
+		*at = below;
+		if (below < 0 || rc < 0)
+			return -1;
+		/* Busy: another round. */
+		if (!pids && sys_unlinkat(*at, name, AT_REMOVEDIR) < 0 && errno != ENOENT &&
+			errno != EBUSY)
+			return -1;
+	}
 	return 0;
 }
 
-static int pids_below(int dir, struct pids *p)
+static int walk_from(int top, struct pids *pids)
 {
-	const struct cgroup_walk w = {.enter = add_pids, .ctx = p};
+	auto_fd int at = sys_openat(top, ".", O_PATH | O_DIRECTORY, 0);
 
-	return cgroup_walk(dir, &w);
+	return at < 0 ? 0 : walk(&at, pids, 0);
 }
 
 int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e)
 {
 	struct pids p = {0};
 
-	if (c->ndirs && pids_below(cgroup_dir_of(c, c->v2 ? "" : "devices"), &p) < 0) {
+	if (c->ndirs && walk_from(cgroup_dir_of(c, "devices"), &p) < 0) {
 		free(p.v);
 		return err_set(e, ERR_SYSTEM, "cgroup %s: too much below it", c->place.path);
 	}
@@ -117,38 +130,7 @@ int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e)
 	return 0;
 }
 
-int cgroup_kill_below(int dir)
-{
-	struct pids p = {0};
-	auto_fd int all = sys_openat(dir, "cgroup.kill", O_WRONLY, 0);
-
-	if (all >= 0 && sys_write_all(all, "1", 1) == 0)
-		return 0;
-	if (pids_below(dir, &p) < 0) {
-		free(p.v);
-		return -1;
-	}
-	for (size_t i = 0; i < p.n; i++)
-		kill(p.v[i], SIGKILL);
-	free(p.v);
-	return 0;
-}
-
 /* ---- freezing ---- */
-
-static void sleep_ms(long ms)
-{
-	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-	nanosleep(&t, NULL);
-}
-
-static int put(int dir, const char *file, const char *text)
-{
-	auto_fd int fd = sys_openat(dir, file, O_WRONLY, 0);
-
-	return fd < 0 ? -1 : sys_write_all(fd, text, strlen(text));
-}
 
 /* Version 2: the kernel says when all have stopped. */
 static bool stopped_v2(int dir)
@@ -207,20 +189,104 @@ int cgroup_frozen(const struct cgroup *c, struct err *e)
 int cgroup_signal(const struct cgroup *c, int sig, struct err *e)
 {
 	auto_free pid_t *pids = NULL;
-	int was = cgroup_frozen(c, e), rc;
 	bool stopped;
 	size_t n = 0;
+	int was, rc;
 
+	if (c->v2 && c->ndirs && sig == SIGKILL && put(c->dirs[0].dir, "cgroup.kill", "1") == 0)
+		return 0;
+	was = cgroup_frozen(c, e);
 	if (was < 0)
 		return -1;
-	if (c->ndirs && sig == SIGKILL && c->v2 && cgroup_has(c, "", "cgroup.kill"))
-		return cgroup_kill_below(c->dirs[0].dir);
 	stopped = !was && cgroup_dir_of(c, "freezer") >= 0 && cgroup_freeze(c, true, NULL) == 0;
 	rc = cgroup_pids(c, &pids, &n, e);
 	for (size_t i = 0; i < n; i++)
 		kill(pids[i], sig);
 	/* Version 1's frozen ones do not even die. */
 	if ((stopped || (was && sig == SIGKILL)) && cgroup_freeze(c, false, rc < 0 ? NULL : e) < 0)
+		return -1;
+	return rc;
+}
+
+/* ---- the end ---- */
+
+/* One round: kill, and remove what is empty. */
+static int clear(int dir)
+{
+	struct pids p = {0};
+	int rc = 0;
+
+	if (put(dir, "cgroup.kill", "1") < 0)
+		rc = walk_from(dir, &p);
+	for (size_t i = 0; i < p.n; i++)
+		kill(p.v[i], SIGKILL);
+	free(p.v);
+	return rc < 0 ? -1 : walk_from(dir, NULL);
+}
+
+static bool is_gone(const char *path)
+{
+	return sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+static int remove_all(const char *path, struct err *e)
+{
+	for (int tries = 0; !is_gone(path); tries++) {
+		if (errno != EBUSY || tries == REMOVE_TRIES)
+			return err_sys(e, "remove cgroup %s", path);
+		auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (dir >= 0 && clear(dir) < 0)
+			return err_set(
+				e, ERR_SYSTEM, "remove cgroup %s: what is in it does not go", path);
+		sleep_ms(tries < 20 ? 1 : 10);
+	}
+	return 0;
+}
+
+/* Where the kernel cannot kill a whole cgroup, a fork bomb is faster than we: stopped, read, and
+ * killed when it goes on. */
+static int kill_stopped(const struct cgroup_place *p, struct err *e)
+{
+	struct cgroup c;
+	int rc;
+
+	if (cgroup_open(&c, p, e) < 0)
+		return -1;
+	rc = c.ndirs ? cgroup_signal(&c, SIGKILL, e) : 0;
+	cgroup_fini(&c);
+	return rc;
+}
+
+static int destroy(const struct cgroup_place *p, struct err *e)
+{
+	char path[CGROUP_FULL_PATH];
+	struct cgroup_lines lines;
+	bool busy = false;
+	int rc = 0;
+
+	if (cgroup_hierarchies(&lines, cgroup_is_v2(), e) < 0)
+		return -1;
+	for (size_t i = 0; i < lines.n; i++) { /* mostly nothing is left in it */
+		cgroup_full_path(path, lines.v[i].hierarchy, p->path);
+		busy = !is_gone(path) || busy;
+	}
+	if (busy && kill_stopped(p, e) < 0)
+		return -1;
+	for (size_t i = 0; busy && i < lines.n; i++) {
+		cgroup_full_path(path, lines.v[i].hierarchy, p->path);
+		if (remove_all(path, rc ? NULL : e) < 0)
+			rc = -1;
+	}
+	return rc;
+}
+
+/* In a scope systemd would first ask processes to end, and wait: they are killed by us, and it
+ * finds nothing to wait for. */
+int cgroup_destroy(const struct cgroup_place *p, struct err *e)
+{
+	int rc = p->path[0] ? destroy(p, e) : 0;
+
+	if (p->unit[0] && cgroup_systemd_stop(p, rc < 0 ? NULL : e) < 0)
 		return -1;
 	return rc;
 }

@@ -62,43 +62,35 @@ void cgroup_cpu_max(char out[64], const char *old, int64_t quota, int64_t period
 	snprintf(out, 64, "%s %" PRId64, kept, period > 0 ? period : 100000);
 }
 
-/* Digits at **p, which moves on. */
-static int take_number(const char **p, uint64_t max, uint64_t *v)
+/* Digits at *p, which moves on; `end` when there is no number below it. */
+static uint64_t take_number(const char **p, uint64_t end)
 {
-	size_t n = strspn(*p, "0123456789");
+	uint64_t v = **p >= '0' && **p <= '9' ? 0 : end;
 
-	*v = 0;
-	for (size_t i = 0; i < n; i++) {
-		*v = *v * 10 + (uint64_t)((*p)[i] - '0');
-		if (*v > max)
-			return -1;
-	}
-	*p += n;
-	return n ? 0 : -1;
+	for (; **p >= '0' && **p <= '9'; ++*p)
+		v = v < end ? v * 10 + (uint64_t)(**p - '0') : end;
+	return v < end ? v : end;
 }
 
 int cgroup_bit_set(const char *list, uint8_t *bits, size_t size, size_t *n)
 {
-	const char *p = list;
+	uint64_t end = size * 8, i, last;
 
 	memset(bits, 0, size);
 	*n = 0;
-	for (;;) {
-		uint64_t first, last;
-
-		if (take_number(&p, size * 8 - 1, &first) < 0)
+	for (const char *p = list;; p++) {
+		i = last = take_number(&p, end);
+		if (*p == '-') {
+			p++;
+			last = take_number(&p, end);
+		}
+		if (last == end || i > last)
 			return -1;
-		last = first;
-		if (*p == '-' && (p++, take_number(&p, size * 8 - 1, &last) < 0))
-			return -1;
-		if (last < first)
-			return -1;
-		for (uint64_t i = first; i <= last; i++)
-			bits[i / 8] |= (uint8_t)(1u << i % 8);
 		if (last / 8 + 1 > *n)
 			*n = last / 8 + 1;
+		for (; i <= last; i++)
+			bits[i / 8] |= (uint8_t)(1u << i % 8);
 		if (*p != ',')
 			return *p && *p != '\n' ? -1 : 0;
-		p++;
 	}
 }

@@ -9,9 +9,7 @@
 #include "base/sys.h"
 #include "runtime/cgroup-devices.h"
 #include "runtime/cgroup-file.h"
-#include "runtime/cgroup-host.h"
 #include "runtime/cgroup-systemd.h"
-#include "runtime/cgroup-tasks.h"
 #include "runtime/idmap.h"
 
 /* All rules before there is a child: between "deny all" and what allows it again, its mknod would
@@ -38,21 +36,15 @@ static int guard_devices(const struct cgroup *c, const struct spec_resources *r,
 
 static int make(struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	if ((c->v2 ? cgroup_v2_make(c, r, e) : cgroup_v1_make(c, e)) < 0)
-		return -1;
-	return guard_devices(c, r, e);
+	return cgroup_make(c, r, e) < 0 ? -1 : guard_devices(c, r, e);
 }
 
 /* Nobody asked for a cgroup, and none can be had: fine, unless something is to be limited. */
 static int go_without(struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	const char *limit = cgroup_first_limit(r);
-
-	if (limit) {
-		err_ctx(e, "/linux/resources/%s needs a cgroup", limit);
+	if (cgroup_limit(c, r, e) < 0)
 		return err_hint(
 			e, "have one delegated: systemd-run --user --scope -p Delegate=yes");
-	}
 	c->place.path[0] = '\0';
 	return 0;
 }
@@ -60,11 +52,10 @@ static int go_without(struct cgroup *c, const struct spec_resources *r, struct e
 /* It is another's: what was made beside goes, and nothing else. */
 static void leave(const struct cgroup *c)
 {
-	char path[CGROUP_PATH_MAX + 128];
+	char path[CGROUP_FULL_PATH];
 
 	for (size_t i = 0; i < c->ndirs; i++) {
-		snprintf(path, sizeof(path), CGROUP_ROOT "/%s%s", c->dirs[i].hierarchy,
-			c->place.path);
+		cgroup_full_path(path, c->dirs[i].hierarchy, c->place.path);
 		if (c->dirs[i].made)
 			sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 	}
@@ -94,24 +85,6 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 	return -1;
 }
 
-int cgroup_take_over(const struct cgroup *c, int dir, struct err *e)
-{
-	auto_buf struct buf procs = BUF_INIT(CGROUP_PIDS_TEXT);
-	char frozen = c->v2 ? '1' : 'F';
-
-	if (c->place.unit[0]) /* systemd has made it, and put the process there */
-		return 0;
-	if (*cgroup_text(dir, "cgroup.procs", &procs)) {
-		err_set(e, ERR_EXISTS, "cgroup %s has processes in it", c->place.path);
-		return err_hint(
-			e, "another container of that name runs, perhaps from another store");
-	}
-	if (*cgroup_text(dir, c->v2 ? "cgroup.freeze" : "freezer.state", &procs) != frozen)
-		return 0;
-	err_set(e, ERR_EXISTS, "cgroup %s: container's cgroup unexpectedly frozen", c->place.path);
-	return err_hint(e, "thaw it, or remove it");
-}
-
 /* Another process. systemd has done it, but in version 1's other hierarchies, and for a slice,
  * which has no processes as systemd sees it. */
 static int move(const struct cgroup *c, pid_t pid, struct err *e)
@@ -135,11 +108,9 @@ int cgroup_scope(struct cgroup *c, pid_t pid, const struct spec_resources *r, st
 {
 	if (!c->place.unit[0])
 		return 0;
-	if (cgroup_systemd_start(c, pid, r, e) < 0)
+	if (cgroup_systemd_start(c, pid, r, e) < 0 || make(c, r, e) < 0)
 		return -1;
-	if ((c->v2 ? cgroup_v2_make(c, r, e) : cgroup_v1_make(c, e)) < 0)
-		return -1;
-	return guard_devices(c, r, e) < 0 ? -1 : move(c, pid, e);
+	return move(c, pid, e);
 }
 
 static bool mounts_writable(const struct spec *s)
@@ -184,11 +155,6 @@ int cgroup_give(const struct cgroup *c, const struct spec *s, struct err *e)
 	return give_files(c->dirs[0].dir, (uid_t)uid, e);
 }
 
-int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	return (c->v2 ? cgroup_v2_limit : cgroup_v1_limit)(c, r, e);
-}
-
 int cgroup_update(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
 	const char *usage = c->v2 ? "memory.current" : "memory.usage_in_bytes";
@@ -219,9 +185,9 @@ int cgroup_join(const struct cgroup *c, struct err *e)
 static int open_in(struct cgroup *c, const char *hierarchy, struct err *e)
 {
 	struct cgroup_dir *d = &c->dirs[c->ndirs];
-	char path[CGROUP_PATH_MAX + 128];
+	char path[CGROUP_FULL_PATH];
 
-	snprintf(path, sizeof(path), CGROUP_ROOT "/%s%s", hierarchy, c->place.path);
+	cgroup_full_path(path, hierarchy, c->place.path);
 	auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY, 0);
 	if (dir < 0 && errno == ENOENT)
 		return 0;
@@ -242,9 +208,7 @@ int cgroup_open(struct cgroup *c, const struct cgroup_place *p, struct err *e)
 	*c = (struct cgroup){.v2 = cgroup_is_v2(), .place = *p};
 	if (!p->path[0])
 		return 0;
-	if (c->v2)
-		return open_in(c, "", e);
-	if (cgroup_lines_read(&lines, 0, false, e) < 0)
+	if (cgroup_hierarchies(&lines, c->v2, e) < 0)
 		return -1;
 	for (size_t i = 0; i < lines.n; i++)
 		if (open_in(c, lines.v[i].hierarchy, e) < 0) {

@@ -93,13 +93,6 @@ int cgroup_frozen(const struct cgroup *c, struct err *e) must_check;
 int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e) must_check;
 /* A signal to all of them. */
 int cgroup_signal(const struct cgroup *c, int sig, struct err *e) must_check;
-/* What it has used: the object "data" of runc's `events --stats` (cpu, memory, pids, blkio, hugetlb
- * ...), to json_decref(). What the host does not count is left out, or 0. */
-json_t *cgroup_stats(const struct cgroup *c);
-/* A descriptor for poll(), POLLIN | POLLPRI: readable when memory ran out or, on version 2,
- * something else happened to it: compare cgroup_oom_kills(). Version 1: also when the kernel may
- * not kill, and the cgroup's removal; read 8 bytes. Errors: UNSUPPORTED. */
-int cgroup_oom_fd(const struct cgroup *c, struct err *e) must_check;
 /* The number of times the memory limit made the kernel kill a process in it. */
 uint64_t cgroup_oom_kills(const struct cgroup *c);
 

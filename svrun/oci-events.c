@@ -1,14 +1,17 @@
 /* svrun-oci events: what a container uses, once or again and again, and when it runs out of memory;
  * one JSON object a line, as runc prints them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/cgroup-file.h"
 #include "svrun/oci.h"
 
 enum { INTERVAL_MS = 5000 };
@@ -67,7 +70,7 @@ static int print(const char *type, const char *id, json_t *data, struct err *e)
 
 static int print_stats(const struct watch *w, struct err *e)
 {
-	return print("stats", w->s.id, cgroup_stats(&w->c), e);
+	return print("stats", w->s.id, oci_stats(&w->c), e);
 }
 
 static int print_oom(struct watch *w, struct err *e)
@@ -123,12 +126,32 @@ static int watch_open(struct watch *w, const struct oci *o, const char *id, stru
 	return 0;
 }
 
+/* Readable when memory ran out or, on version 2, something else happened to it, on version 1 also
+ * when the kernel may not kill, and when the cgroup goes. -1: it cannot be had. */
+static int oom_fd(const struct cgroup *c)
+{
+	int dir = cgroup_dir_of(c, "memory");
+	char text[32];
+	int n;
+
+	auto_fd int file =
+		sys_openat(dir, c->v2 ? "memory.events" : "memory.oom_control", O_RDONLY, 0);
+	if (dir < 0 || file < 0 || c->v2)
+		return dir < 0 ? -1 : steal_fd(&file);
+	auto_fd int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	auto_fd int control = sys_openat(dir, "cgroup.event_control", O_WRONLY, 0);
+	n = snprintf(text, sizeof(text), "%d %d", event, file);
+	if (event < 0 || control < 0 || sys_write_all(control, text, (size_t)n) < 0)
+		return -1;
+	return steal_fd(&event);
+}
+
 static int events(struct watch *w, bool once, int interval, struct err *e)
 {
 	if (once)
 		return print_stats(w, e);
 	w->kills = cgroup_oom_kills(&w->c);
-	w->oom = cgroup_oom_fd(&w->c, NULL); /* without, there are statistics alone */
+	w->oom = oom_fd(&w->c); /* without, there are statistics alone */
 	return follow(w, interval, e);
 }
 

@@ -52,6 +52,9 @@ void oci_listen_env(struct spec *s, unsigned listen);
 /* The hooks that change nothing any more when they fail: each runs, and is warned of. */
 void oci_late_hooks(const struct spec *s, enum hook_kind kind, const struct state *state,
 	enum state_status status);
+/* What a cgroup has used: the object "data" of runc's `events --stats` (cpu, memory, pids, blkio,
+ * hugetlb ...), to json_decref(). What the host does not count is left out, or 0. (oci-stats.c) */
+json_t *oci_stats(const struct cgroup *c);
 
 #define OCI_VERB(name)                                                                             \
 	int name(const struct oci *o, const struct command *self, int argc, char **argv,           \

@@ -327,6 +327,7 @@ forget_hierarchies() { # MOUNT-OPTIONS...
 
 @test "events --stats has the keys that runc's has" {
 	need_program runc
+	resources '{"memory": {"limit": 67108864}, "pids": {"limit": 20}}'
 	local keys='[paths(scalars or . == {}) | map(tostring) | join(".")] - ["data.memory.raw"] | map(select(test("throttl|percpu|[.]usage$|[.]max$|raw|id$|blkio|cpu.usage") | not)) | sort'
 	start
 	oci events --stats "$ID" >"$T/ours"
@@ -338,7 +339,7 @@ forget_hierarchies() { # MOUNT-OPTIONS...
 	diff <(jq "$keys" "$T/ours") <(jq "$keys" "$T/theirs")
 	diff <(jq '.data | keys' "$T/ours") <(jq '.data | keys' "$T/theirs")
 	diff <(jq '.data.memory.raw | keys' "$T/ours") <(jq '.data.memory.raw | keys' "$T/theirs")
-	jq -e '.data.pids.current == 1 and .data.memory.usage.usage > 0 and .data.cpu.usage.total > 0
+	jq -e '.data.memory.usage.limit == 67108864 and .data.pids.limit == 20 and .data.pids.current == 1 and .data.memory.usage.usage > 0 and .data.cpu.usage.total > 0
 		and (.data.cpu.usage.percpu | add) == .data.cpu.usage.total' "$T/ours"
 }
 

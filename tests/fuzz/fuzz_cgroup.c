@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "runtime/cgroup-host.h"
+#include "runtime/cgroup-file.h"
 #include "runtime/cgroup-values.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "runtime/cgroup-host.h"
+#include "runtime/cgroup-file.h"
 
 TEST(paths_are_cleaned_and_stay_below_the_root)
 {

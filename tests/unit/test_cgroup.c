@@ -261,33 +261,6 @@ TEST(a_frozen_one_can_be_killed_and_removed)
 	assert_false(exists("freezer"));
 }
 
-TEST(what_it_uses_is_told_also_when_there_is_nothing)
-{
-	struct spec_resources r = {.memory_limit = {true, 64 << 20}, .pids = {true, 20}};
-	struct cgroup c, none = {.v2 = false};
-	json_int_t limit, pids;
-	struct err e = {0};
-	json_t *stats;
-
-	need_cgroups();
-	need(cgroup_create(&c, &at, &r, &e), &e);
-	need(cgroup_limit(&c, &r, &e), &e);
-	stats = cgroup_stats(&c);
-	assert_int_equal(json_unpack(stats, "{s:{s:{s:I}}, s:{s:I}, s:n}", "memory", "usage",
-				 "limit", &limit, "pids", "limit", &pids, "network_interfaces"),
-		0);
-	assert_int_equal(limit, 64 << 20);
-	assert_int_equal(pids, 20);
-	json_decref(stats);
-	assert_int_equal(cgroup_oom_kills(&c), 0);
-	cgroup_fini(&c);
-	need(cgroup_destroy(&at, &e), &e);
-	stats = cgroup_stats(&none);
-	assert_non_null(json_object_get(stats, "cpu"));
-	json_decref(stats);
-	assert_int_equal(cgroup_oom_fd(&none, &e), -1);
-}
-
 TEST(a_limit_without_a_cgroup_names_its_field)
 {
 	struct spec_resources r = {.cpu_shares = {true, 100}};
@@ -321,5 +294,4 @@ RUN_TESTS(UNIT(a_cgroup_is_made_limited_entered_and_removed_with_what_is_in_it),
 	UNIT(what_was_made_inside_goes_too_however_deep),
 	UNIT(its_processes_are_counted_stopped_and_signalled),
 	UNIT(a_frozen_one_can_be_killed_and_removed),
-	UNIT(what_it_uses_is_told_also_when_there_is_nothing),
 	UNIT(a_limit_without_a_cgroup_names_its_field), UNIT(the_root_is_no_cgroup_for_a_container))

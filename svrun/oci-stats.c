@@ -1,18 +1,15 @@
 /* What a cgroup has used, in the shape of runc's `events --stats`: keys, units and what is left out
  * when it is 0 are its. */
-#include "runtime/cgroup.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/cgroup-file.h"
+#include "svrun/oci.h"
 
 enum { STAT_MAX = 1 << 20 };
 
@@ -340,31 +337,9 @@ static json_t *hugetlb(const struct cgroup *c)
 	return o;
 }
 
-json_t *cgroup_stats(const struct cgroup *c)
+json_t *oci_stats(const struct cgroup *c)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:{}, s:n}", "cpu", cpu(c), "cpuset",
 		cpuset(c), "memory", memory(c), "pids", pids(c), "blkio", blkio(c), "hugetlb",
 		hugetlb(c), "intel_rdt", "network_interfaces");
-}
-
-/* ---- out of memory ---- */
-
-int cgroup_oom_fd(const struct cgroup *c, struct err *e)
-{
-	int dir = cgroup_dir_of(c, "memory");
-	char text[32];
-	int n;
-
-	auto_fd int file =
-		sys_openat(dir, c->v2 ? "memory.events" : "memory.oom_control", O_RDONLY, 0);
-	if (dir < 0 || file < 0)
-		return err_set(e, ERR_UNSUPPORTED, "no memory cgroup to tell of its limit");
-	if (c->v2)
-		return steal_fd(&file);
-	auto_fd int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	auto_fd int control = sys_openat(dir, "cgroup.event_control", O_WRONLY, 0);
-	n = snprintf(text, sizeof(text), "%d %d", event, file);
-	if (event < 0 || control < 0 || sys_write_all(control, text, (size_t)n) < 0)
-		return err_sys(e, "cgroup %s: cgroup.event_control", c->place.path);
-	return steal_fd(&event);
 }
