@@ -52,6 +52,16 @@ int at_unsupported(const struct at *a, struct err *e, const char *fmt, ...)
 	return -1;
 }
 
+struct at at_member(const struct at *a, const char *key)
+{
+	return (struct at){a, key, 0, json_object_get(a->v, key), a->mem};
+}
+
+struct at at_element(const struct at *a, size_t i)
+{
+	return (struct at){a, NULL, i, json_array_get(a->v, i), a->mem};
+}
+
 const char *at_string(const struct at *a, struct err *e)
 {
 	size_t n = json_string_length(a->v);
@@ -65,12 +75,28 @@ const char *at_string(const struct at *a, struct err *e)
 	return json_string_value(a->v);
 }
 
-static int check_absolute(const struct at *a, const char *s, struct err *e)
+const struct fields_word *fields_word(const struct fields_word *t, const char *name)
 {
-	if (s[0] != '/')
-		return at_error(a, e, "expected an absolute path, got '%.200s'", s);
+	for (; t->name; t++)
+		if (str_eq(t->name, name))
+			return t;
+	return NULL;
+}
+
+int at_word(const struct at *a, const struct fields_word *t, uint32_t *out, struct err *e)
+{
+	const char *s = at_string(a, e);
+	const struct fields_word *w = s ? fields_word(t, s) : NULL;
+
+	if (!s)
+		return -1;
+	if (!w)
+		return at_unsupported(a, e, "unknown value '%.100s'", s);
+	*out = w->value;
 	return 0;
 }
+
+/* ---- values ---- */
 
 /* "0-3,5": what the kernel takes for CPUs and nodes, without its rarer forms. */
 static bool is_ranges(const char *s)
@@ -95,17 +121,29 @@ static bool is_ranges(const char *s)
 	}
 }
 
-static int read_string(const struct at *a, enum field_kind kind, const char **out, struct err *e)
+static int read_string(const struct at *a, const struct field *f, const char **out, struct err *e)
 {
+	bool optional =
+		f->kind == FIELD_OPT_STR || f->kind == FIELD_OPT_PATH || f->kind == FIELD_RANGES;
+	bool path = f->kind == FIELD_PATH || f->kind == FIELD_OPT_PATH || f->kind == FIELD_PATHS;
 	const char *s = at_string(a, e);
 
 	if (!s)
 		return -1;
-	if (kind == FIELD_PATH && check_absolute(a, s, e) < 0)
-		return -1;
-	if (kind == FIELD_RANGES && *s && !is_ranges(s))
+	*out = NULL;
+	if (!*s && optional)
+		return 0;
+	if (path && s[0] != '/')
+		return at_error(a, e, "expected an absolute path, got '%.200s'", s);
+	if (f->kind == FIELD_RANGES && !is_ranges(s))
 		return at_error(a, e, "expected a list such as 0-3,5, got '%.100s'", s);
-	*out = *s || kind == FIELD_STR ? s : NULL;
+	if (f->kind != FIELD_STRS && f->kind != FIELD_PATHS) {
+		if (!*s && f->min)
+			return at_error(a, e, "empty");
+		if (f->max && strlen(s) > (size_t)f->max)
+			return at_error(a, e, "longer than %lld bytes", (long long)f->max);
+	}
+	*out = s;
 	return 0;
 }
 
@@ -123,36 +161,139 @@ static int read_unsigned(const struct at *a, uint64_t max, uint64_t *out, struct
 	return 0;
 }
 
-static int read_optional(const struct at *a, uint64_t max, struct opt_i64 *out, struct err *e)
+static int read_signed(const struct at *a, const struct field *f, int64_t *out, struct err *e)
 {
-	uint64_t u;
+	if (f->max && f->min == 0) {
+		uint64_t u;
 
-	if (read_unsigned(a, max, &u, e) < 0)
+		if (read_unsigned(a, (uint64_t)f->max, &u, e) < 0)
+			return -1;
+		*out = (int64_t)u;
+		return 0;
+	}
+	if (!json_is_integer(a->v))
+		return at_error(a, e, "expected an integer");
+	*out = json_integer_value(a->v);
+	if (!f->max || (*out >= f->min && *out <= f->max))
+		return 0;
+	if (f->max == INT64_MAX)
+		return at_error(a, e, "expected an integer, at least %lld", (long long)f->min);
+	return at_error(a, e, "expected %lld to %lld", (long long)f->min, (long long)f->max);
+}
+
+static int read_number(const struct at *a, const struct field *f, void *out, struct err *e)
+{
+	struct opt_i64 n = {.set = true};
+	uint64_t u = 0;
+	uint32_t max = f->max ? (uint32_t)f->max : UINT32_MAX;
+
+	if (f->kind == FIELD_U64)
+		return read_unsigned(a, UINT64_MAX, out, e);
+	if ((f->kind == FIELD_U32 ? read_unsigned(a, max, &u, e) : read_signed(a, f, &n.v, e)) < 0)
 		return -1;
-	*out = (struct opt_i64){true, (int64_t)u};
+	if (f->kind == FIELD_U32)
+		*(uint32_t *)out = (uint32_t)u;
+	else if (f->kind == FIELD_INT)
+		*(int *)out = (int)n.v;
+	else if (f->kind == FIELD_I64)
+		*(int64_t *)out = n.v;
+	else
+		*(struct opt_i64 *)out = n;
+	return 0;
+}
+
+/* ---- arrays ---- */
+
+static int check_array(const struct at *a, const char *of, size_t max, struct err *e)
+{
+	if (!json_is_array(a->v))
+		return at_error(a, e, "expected an array%s", of);
+	if (json_array_size(a->v) > max)
+		return at_error(a, e, "more than %zu elements", max);
 	return 0;
 }
 
 static int read_strings(
-	const struct at *a, bool absolute, struct strings *out, struct arena *mem, struct err *e)
+	const struct at *a, const struct field *f, struct strings *out, struct err *e)
 {
-	size_t n = json_array_size(a->v);
+	if (check_array(a, " of strings", FIELDS_ELEMENTS_MAX, e) < 0)
+		return -1;
+	out->n = json_array_size(a->v);
+	if (f->min && !out->n)
+		return at_error(a, e, "empty");
+	out->v = arena_alloc(a->mem, (out->n + 1) * sizeof(*out->v));
+	for (size_t i = 0; i < out->n; i++) {
+		const struct at el = at_element(a, i);
 
-	if (!json_is_array(a->v))
-		return at_error(a, e, "expected an array of strings");
-	if (n > FIELDS_ELEMENTS_MAX)
-		return at_error(a, e, "more than %d elements", FIELDS_ELEMENTS_MAX);
-	out->v = arena_alloc(mem, (n + 1) * sizeof(*out->v));
-	out->n = n;
-	for (size_t i = 0; i < n; i++) {
-		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
-
-		out->v[i] = at_string(&el, e);
-		if (!out->v[i] || (absolute && check_absolute(&el, out->v[i], e) < 0))
+		if (read_string(&el, f, &out->v[i], e) < 0)
 			return -1;
 	}
 	return 0;
 }
+
+static int read_words(const struct at *a, const struct field *f, uint32_t *out, struct err *e)
+{
+	if (check_array(a, "", FIELDS_ELEMENTS_MAX, e) < 0)
+		return -1;
+	for (size_t i = 0; i < json_array_size(a->v); i++) {
+		const struct at el = at_element(a, i);
+		uint32_t v;
+
+		if (at_word(&el, f->words, &v, e) < 0)
+			return -1;
+		*out |= v;
+	}
+	return 0;
+}
+
+struct list {
+	void *v;
+	size_t n;
+};
+
+static int read_element(const struct at *a, const struct field *f, struct list *l, struct err *e)
+{
+	char *out = (char *)l->v + l->n * f->size;
+
+	if (f->kind == FIELD_MAP)
+		*(const char **)(void *)out = a->key;
+	if (f->rows && fields_read(a, f->rows, out, e) < 0)
+		return -1;
+	if (f->each && f->each(a, out, e) < 0)
+		return -1;
+	l->n++;
+	return 0;
+}
+
+static int read_list(const struct at *a, const struct field *f, void *out, struct err *e)
+{
+	size_t max = f->max ? (size_t)f->max : FIELDS_ELEMENTS_MAX;
+	struct list l = {0};
+	const char *key;
+	json_t *v;
+
+	if (f->kind == FIELD_ARRAY && check_array(a, "", max, e) < 0)
+		return -1;
+	if (f->kind == FIELD_MAP && (!json_is_object(a->v) || json_object_size(a->v) > max))
+		return at_error(a, e, "expected an object of at most %zu", max);
+	l.v = arena_alloc(a->mem, (json_array_size(a->v) + json_object_size(a->v) + 1) * f->size);
+	for (size_t i = 0; i < json_array_size(a->v); i++) {
+		const struct at el = at_element(a, i);
+
+		if (read_element(&el, f, &l, e) < 0)
+			return -1;
+	}
+	json_object_foreach (a->v, key, v) {
+		const struct at member = {a, key, 0, v, a->mem};
+
+		if (read_element(&member, f, &l, e) < 0)
+			return -1;
+	}
+	memcpy(out, &l, sizeof(l));
+	return 0;
+}
+
+/* ---- objects ---- */
 
 static bool is_empty(const json_t *v)
 {
@@ -162,11 +303,8 @@ static bool is_empty(const json_t *v)
 	       (json_is_integer(v) && json_integer_value(v) == 0);
 }
 
-static int read_field(
-	const struct at *a, const struct field *f, char *out, struct arena *mem, struct err *e)
+static int read_value(const struct at *a, const struct field *f, void *out, struct err *e)
 {
-	uint64_t u;
-
 	switch (f->kind) {
 	case FIELD_BOOL:
 		if (!json_is_boolean(a->v))
@@ -176,111 +314,60 @@ static int read_field(
 	case FIELD_STR:
 	case FIELD_OPT_STR:
 	case FIELD_PATH:
+	case FIELD_OPT_PATH:
 	case FIELD_RANGES:
-		return read_string(a, f->kind, (const char **)(void *)out, e);
+		return read_string(a, f, out, e);
 	case FIELD_U32:
-		if (read_unsigned(a, UINT32_MAX, &u, e) < 0)
-			return -1;
-		*(uint32_t *)(void *)out = (uint32_t)u;
-		return 0;
 	case FIELD_U64:
-		return read_unsigned(a, UINT64_MAX, (uint64_t *)(void *)out, e);
-	case FIELD_OPT_U63:
-		return read_optional(a, INT64_MAX, (struct opt_i64 *)(void *)out, e);
-	case FIELD_OPT_U32:
-		return read_optional(a, UINT32_MAX, (struct opt_i64 *)(void *)out, e);
-	case FIELD_OPT_I64:
-		if (!json_is_integer(a->v))
-			return at_error(a, e, "expected an integer");
-		*(struct opt_i64 *)(void *)out =
-			(struct opt_i64){true, (int64_t)json_integer_value(a->v)};
-		return 0;
+	case FIELD_INT:
+	case FIELD_I64:
+	case FIELD_OPT:
+		return read_number(a, f, out, e);
+	case FIELD_WORD:
+		return at_word(a, f->words, out, e);
+	case FIELD_WORDS:
+		return read_words(a, f, out, e);
 	case FIELD_STRS:
 	case FIELD_PATHS:
-		return read_strings(
-			a, f->kind == FIELD_PATHS, (struct strings *)(void *)out, mem, e);
+		return read_strings(a, f, out, e);
+	case FIELD_OBJECT:
+		if (f->given)
+			*(bool *)out = true;
+		return fields_read(a, f->rows, out, e);
+	case FIELD_ARRAY:
+	case FIELD_MAP:
+		return read_list(a, f, out, e);
 	case FIELD_READ:
-		return f->read(a, out, mem, e);
+		return 0;
 	case FIELD_REFUSE:
 		return is_empty(a->v) ? 0 : at_unsupported(a, e, "this runtime does not do it");
 	}
 	return -1;
 }
 
-int fields_read(
-	const struct at *a, const struct field *table, void *base, struct arena *mem, struct err *e)
+int field_read(const struct at *a, const struct field *f, void *base, struct err *e)
+{
+	void *out = (char *)base + f->off;
+
+	if (read_value(a, f, out, e) < 0)
+		return -1;
+	return f->check ? f->check(a, out, e) : 0;
+}
+
+int fields_read(const struct at *a, const struct field *rows, void *base, struct err *e)
 {
 	if (!json_is_object(a->v))
 		return at_error(a, e, "expected an object");
-	for (const struct field *f = table; f->name; f++) {
-		const struct at member = {a, f->name, 0, json_object_get(a->v, f->name)};
+	for (const struct field *f = rows; f->name; f++) {
+		const struct at member = at_member(a, f->name);
 
 		if (!member.v || json_is_null(member.v)) {
 			if (f->required)
 				return at_error(a, e, "missing key '%s'", f->name);
 			continue;
 		}
-		if (read_field(&member, f, (char *)base + f->off, mem, e) < 0)
+		if (field_read(&member, f, base, e) < 0)
 			return -1;
-	}
-	return 0;
-}
-
-int fields_read_array(const struct at *a, size_t size, void *v, size_t *n,
-	int (*read)(const struct at *a, void *out, struct arena *mem, struct err *e),
-	struct arena *mem, struct err *e)
-{
-	size_t count = json_array_size(a->v);
-	char *out;
-
-	if (!json_is_array(a->v))
-		return at_error(a, e, "expected an array");
-	if (count > FIELDS_ELEMENTS_MAX)
-		return at_error(a, e, "more than %d elements", FIELDS_ELEMENTS_MAX);
-	out = arena_alloc(mem, count ? count * size : 1);
-	*(void **)v = out;
-	*n = count;
-	for (size_t i = 0; i < count; i++) {
-		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
-
-		if (read(&el, out + i * size, mem, e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-const struct fields_word *fields_word(const struct fields_word *t, const char *name)
-{
-	for (; t->name; t++)
-		if (str_eq(t->name, name))
-			return t;
-	return NULL;
-}
-
-int at_word(const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e)
-{
-	const char *s = at_string(a, e);
-	const struct fields_word *w = s ? fields_word(t, s) : NULL;
-
-	if (!s)
-		return -1;
-	if (!w)
-		return at_unsupported(a, e, "unknown value '%.100s'", s);
-	*out = w->value;
-	return 0;
-}
-
-int at_words(const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e)
-{
-	if (!json_is_array(a->v))
-		return at_error(a, e, "expected an array");
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
-		uint64_t v;
-
-		if (at_word(&el, t, &v, e) < 0)
-			return -1;
-		*out |= v;
 	}
 	return 0;
 }

@@ -3,7 +3,8 @@
  * needs no bookkeeping in the readers.
  *
  * Keys that no table names are ignored, as runtime-spec config.md "Extensibility" demands; keys
- * that this version knows but does not do are FIELD_REFUSE rows, and refuse the document. */
+ * that this version knows but does not do are FIELD_REFUSE rows, and refuse the document. null
+ * counts as absent. Errors: CORRUPT, UNSUPPORTED. */
 #ifndef RUNTIME_FIELDS_H
 #define RUNTIME_FIELDS_H
 
@@ -17,53 +18,84 @@
 /* A value and the way to it. Lives on the stack of the reader. */
 struct at {
 	const struct at *parent;
-	const char
-		*key; /* member of parent; NULL: element number index. The root: the file's name */
+	const char *key; /* member of parent; NULL: element number index. The root: the file's */
 	size_t index;
 	json_t *v;
+	struct arena *mem; /* for what is read; strings are borrowed from the document */
 };
+struct at at_member(const struct at *a, const char *key);
+struct at at_element(const struct at *a, size_t i);
 
 struct opt_i64 {
 	bool set;
 	int64_t v;
 };
 
-enum field_kind {
-	FIELD_BOOL,    /* bool */
-	FIELD_STR,     /* const char * */
-	FIELD_OPT_STR, /* the same; "" counts as absent, as Go programs write it */
-	FIELD_PATH,    /* const char *, absolute */
-	FIELD_PATHS,   /* struct strings, all absolute */
-	FIELD_RANGES,  /* const char *, numbers and ranges: "0-3,5"; "" counts as absent */
-	FIELD_U32,     /* uint32_t */
-	FIELD_U64,     /* uint64_t; the whole range when the text came through spec_doc_parse() */
-	FIELD_OPT_I64, /* struct opt_i64 */
-	FIELD_OPT_U63, /* the same, not negative */
-	FIELD_OPT_U32, /* the same, 0 to UINT32_MAX */
-	FIELD_STRS,    /* struct strings; v[n] is NULL */
-	FIELD_READ,    /* read() gets base + off */
-	FIELD_REFUSE,  /* known, not done: UNSUPPORTED unless absent, null, false, 0 or empty */
+/* A table of the words that a string may be; the last row has NULL. */
+struct fields_word {
+	const char *name;
+	uint32_t value;
 };
+const struct fields_word *fields_word(const struct fields_word *t, const char *name);
+
+enum field_kind {
+	FIELD_BOOL,     /* bool */
+	FIELD_STR,      /* const char *; min, max: its length */
+	FIELD_OPT_STR,  /* the same; "" counts as absent, as Go programs write it */
+	FIELD_PATH,     /* FIELD_STR, absolute */
+	FIELD_OPT_PATH, /* FIELD_OPT_STR, absolute */
+	FIELD_RANGES,   /* FIELD_OPT_STR, numbers and ranges: "0-3,5" */
+	FIELD_U32,      /* uint32_t of at most max */
+	FIELD_U64,      /* uint64_t; the whole range when the text came through spec_doc_parse() */
+	FIELD_INT,      /* int, min to max */
+	FIELD_I64,      /* int64_t */
+	FIELD_OPT,      /* struct opt_i64, min to max */
+	FIELD_WORD,     /* uint32_t: the value of one of `words` */
+	FIELD_WORDS,    /* uint32_t: an array of words, or-ed together */
+	FIELD_STRS,     /* struct strings of at least min; v[n] is NULL */
+	FIELD_PATHS,    /* the same, all absolute */
+	FIELD_OBJECT,   /* by `rows` */
+	FIELD_ARRAY, /* a pointer, and a size_t behind it: elements of `size`, by rows and each() */
+	FIELD_MAP,   /* the same of an object: an element's first member gets its name */
+	FIELD_READ,  /* what check() makes of it */
+	FIELD_REFUSE, /* known, not done: UNSUPPORTED unless absent, null, false, 0 or empty */
+};
+
+typedef int field_check(const struct at *a, void *out, struct err *e);
 
 struct field {
 	const char *name; /* the last row has NULL */
 	enum field_kind kind;
-	size_t off;
+	size_t off; /* of the member that it goes to */
 	bool required;
-	int (*read)(const struct at *a, void *out, struct arena *mem, struct err *e);
+	bool given;       /* an object whose first member is a bool that says that it is there */
+	int64_t min, max; /* max 0: no limits but those of the type; ARRAY: elements */
+	size_t size;
+	const struct fields_word *words;
+	const struct field *rows;
+	field_check *each, *check; /* after an element, after all of it was read */
 };
+
+#define FIELD(kind_, name_, type_, member_, ...)                                                   \
+	{                                                                                          \
+		.name = (name_), .kind = FIELD_##kind_, .off = offsetof(type_, member_),           \
+		__VA_ARGS__                                                                        \
+	}
+/* ARRAY and MAP, of what the member points to. */
+#define FIELD_LIST(kind_, name_, type_, member_, ...)                                              \
+	FIELD(kind_, name_, type_, member_, .size = sizeof(*((type_ *)0)->member_), __VA_ARGS__)
+/* An object whose members go where its parent's do. */
+#define FIELD_PART(name_, ...)                                                                     \
+	{                                                                                          \
+		.name = (name_), .kind = FIELD_OBJECT, __VA_ARGS__                                 \
+	}
 
 enum { FIELDS_ELEMENTS_MAX = 4096, FIELDS_STRING_MAX = 128 * 1024 };
 
-/* Read the object a->v into base. null counts as absent. Errors: CORRUPT, UNSUPPORTED. */
-int fields_read(const struct at *a, const struct field *table, void *base, struct arena *mem,
-	struct err *e) must_check;
-
-/* Read an array of objects, elements of `size` bytes; *v and *n receive them (arena). At most
- * FIELDS_ELEMENTS_MAX. */
-int fields_read_array(const struct at *a, size_t size, void *v, size_t *n,
-	int (*read)(const struct at *a, void *out, struct arena *mem, struct err *e),
-	struct arena *mem, struct err *e) must_check;
+/* Read one value into base + f->off; f->required and f->name have no meaning. */
+int field_read(const struct at *a, const struct field *f, void *base, struct err *e) must_check;
+/* Read the object a->v. */
+int fields_read(const struct at *a, const struct field *rows, void *base, struct err *e) must_check;
 
 /* CORRUPT: "config.json: /a/b/0: ...". */
 int at_error(const struct at *a, struct err *e, const char *fmt, ...) printf_like(3, 4);
@@ -74,20 +106,10 @@ int at_unsupported(const struct at *a, struct err *e, const char *fmt, ...) prin
  * mark before its digits. at_string() refuses such strings. */
 #define FIELDS_BIG_MARK '\001'
 
-/* A string without NUL of at most FIELDS_STRING_MAX bytes, borrowed from the document. */
+/* A string without NUL of at most FIELDS_STRING_MAX bytes. */
 const char *at_string(const struct at *a, struct err *e) must_check;
-
-/* A table of the words that a string may be; the last row has NULL. */
-struct fields_word {
-	const char *name;
-	uint64_t value;
-};
-const struct fields_word *fields_word(const struct fields_word *t, const char *name);
 /* The value of a word. Errors: UNSUPPORTED for one that is not in the table. */
 int at_word(
-	const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e) must_check;
-/* An array of words: their values or-ed together. */
-int at_words(
-	const struct at *a, const struct fields_word *t, uint64_t *out, struct err *e) must_check;
+	const struct at *a, const struct fields_word *t, uint32_t *out, struct err *e) must_check;
 
 #endif

@@ -16,20 +16,6 @@
 
 enum { SAID_MAX = 1000, START_FAILED = 127 };
 
-static const char *const names[HOOK_KINDS] = {
-	[HOOK_PRESTART] = "prestart",
-	[HOOK_CREATE_RUNTIME] = "createRuntime",
-	[HOOK_CREATE_CONTAINER] = "createContainer",
-	[HOOK_START_CONTAINER] = "startContainer",
-	[HOOK_POSTSTART] = "poststart",
-	[HOOK_POSTSTOP] = "poststop",
-};
-
-const char *hook_name(enum hook_kind kind)
-{
-	return names[kind];
-}
-
 json_t *hook_state(const char *id, const char *status, pid_t pid, const char *bundle,
 	const struct spec_pairs *annotations)
 {
@@ -174,6 +160,6 @@ int hooks_run(const struct spec *s, enum hook_kind kind, const char *state, stru
 
 	for (size_t i = 0; i < h->n; i++)
 		if (run(&h->v[i], state, e) < 0)
-			return err_ctx(e, "%s hook %zu, %.200s", names[kind], i, h->v[i].path);
+			return err_ctx(e, "%s hook %zu, %.200s", hook_name(kind), i, h->v[i].path);
 	return 0;
 }

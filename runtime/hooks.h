@@ -25,7 +25,4 @@ char *hook_state_text(
 char *hook_agent_text(const struct spec *s, const char *id, const char *status, pid_t first,
 	pid_t process, const char *bundle);
 
-/* "createRuntime" */
-const char *hook_name(enum hook_kind kind);
-
 #endif

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "runtime/seccomp-bpf.h"
 
-static const struct fields_word actions[] = {
+const struct fields_word seccomp_actions[] = {
 	{"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
 	{"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO},
 	{"SCMP_ACT_KILL", SECCOMP_RET_KILL_THREAD},
@@ -24,7 +24,7 @@ static const struct fields_word actions[] = {
 /* Those whose programs the machine cannot run are accepted, and need no code (see runs()). x32
  * shares the audit number of x86-64, with a bit in the system call's number: it is accepted in a
  * list and gets what an architecture outside it gets, which is what most kernels say to it. */
-static const struct fields_word archs[] = {
+const struct fields_word seccomp_archs[] = {
 	{"SCMP_ARCH_AARCH64", AUDIT_ARCH_AARCH64},
 	{"SCMP_ARCH_ARM", AUDIT_ARCH_ARM},
 	{"SCMP_ARCH_LOONGARCH64", AUDIT_ARCH_LOONGARCH64},
@@ -51,7 +51,7 @@ static const struct fields_word archs[] = {
 	{0},
 };
 
-static const struct fields_word ops[] = {
+const struct fields_word seccomp_ops[] = {
 	{"SCMP_CMP_EQ", OP_EQ},
 	{"SCMP_CMP_GE", OP_GE},
 	{"SCMP_CMP_GT", OP_GT},
@@ -66,25 +66,13 @@ static const struct fields_word ops[] = {
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-static const struct fields_word flag_words[] = {
+const struct fields_word seccomp_flags[] = {
 	{"SECCOMP_FILTER_FLAG_LOG", SECCOMP_FILTER_FLAG_LOG},
 	{"SECCOMP_FILTER_FLAG_SPEC_ALLOW", SECCOMP_FILTER_FLAG_SPEC_ALLOW},
 	{"SECCOMP_FILTER_FLAG_TSYNC", SECCOMP_FILTER_FLAG_TSYNC},
 	{"SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV},
 	{0},
 };
-
-const struct fields_word *seccomp_words(enum seccomp_table t)
-{
-	static const struct fields_word *const tables[] = {
-		[SECCOMP_ACTIONS] = actions,
-		[SECCOMP_ARCHS] = archs,
-		[SECCOMP_OPS] = ops,
-		[SECCOMP_FLAGS] = flag_words,
-	};
-
-	return tables[t];
-}
 
 /* System calls that libseccomp 2.5.4 does not know yet; from 424 on all architectures agree. */
 static const struct fields_word new_calls[] = {
@@ -112,52 +100,6 @@ static const struct fields_word new_calls[] = {
 
 /* ---- reading ---- */
 
-static int read_word(const struct at *a, const struct fields_word *t, uint32_t *out, struct err *e)
-{
-	uint64_t v;
-
-	if (at_word(a, t, &v, e) < 0)
-		return -1;
-	*out = (uint32_t)v;
-	return 0;
-}
-
-static int read_action(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	(void)mem;
-	return read_word(a, actions, out, e);
-}
-
-static int read_op(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	uint32_t op;
-
-	(void)mem;
-	if (read_word(a, ops, &op, e) < 0)
-		return -1;
-	*(enum seccomp_op *)out = (enum seccomp_op)op;
-	return 0;
-}
-
-static int read_arg(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"index", FIELD_U32, offsetof(struct seccomp_arg, index), true, NULL},
-		{"op", FIELD_READ, offsetof(struct seccomp_arg, op), true, read_op},
-		{"value", FIELD_U64, offsetof(struct seccomp_arg, value), true, NULL},
-		{"valueTwo", FIELD_U64, offsetof(struct seccomp_arg, value2), false, NULL},
-		{0},
-	};
-	const struct seccomp_arg *arg = out;
-
-	if (fields_read(a, fields, out, mem, e) < 0)
-		return -1;
-	if (arg->index >= SECCOMP_ARGS)
-		return at_error(
-			a, e, "index %u: a system call has %d arguments", arg->index, SECCOMP_ARGS);
-	return 0;
-}
-
 /* An action and its errno: the data of the return value, EPERM unless given. */
 static int with_errno(
 	const struct at *a, uint32_t *action, const struct opt_i64 *ret, struct err *e)
@@ -171,82 +113,45 @@ static int with_errno(
 	return 0;
 }
 
-struct rule_reading {
-	struct seccomp_rule rule;
-	struct opt_i64 ret;
+static int check_arg(const struct at *a, void *out, struct err *e)
+{
+	const struct seccomp_arg *arg = out;
+
+	if (arg->index >= SECCOMP_ARGS)
+		return at_error(
+			a, e, "index %u: a system call has %d arguments", arg->index, SECCOMP_ARGS);
+	return 0;
+}
+
+static const struct field arg_fields[] = {
+	FIELD(U32, "index", struct seccomp_arg, index, .required = true),
+	FIELD(WORD, "op", struct seccomp_arg, op, .required = true, .words = seccomp_ops),
+	FIELD(U64, "value", struct seccomp_arg, value, .required = true),
+	FIELD(U64, "valueTwo", struct seccomp_arg, value2),
+	{0},
 };
 
-static int read_args(const struct at *a, void *out, struct arena *mem, struct err *e)
+static int check_rule(const struct at *a, void *out, struct err *e)
 {
 	struct seccomp_rule *r = out;
 
-	if (fields_read_array(a, sizeof(*r->args), &r->args, &r->nargs, read_arg, mem, e) < 0)
-		return -1;
-	if (r->nargs > SECCOMP_ARGS)
-		return at_error(a, e, "more than %d conditions", SECCOMP_ARGS);
-	return 0;
+	return with_errno(a, &r->action, &r->ret, e);
 }
 
-static int read_rule(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"names", FIELD_STRS, offsetof(struct rule_reading, rule.names), true, NULL},
-		{"action", FIELD_READ, offsetof(struct rule_reading, rule.action), true,
-			read_action},
-		{"errnoRet", FIELD_OPT_I64, offsetof(struct rule_reading, ret), false, NULL},
-		{"args", FIELD_READ, offsetof(struct rule_reading, rule), false, read_args},
-		{0},
-	};
-	struct rule_reading r = {0};
-
-	if (fields_read(a, fields, &r, mem, e) < 0)
-		return -1;
-	if (r.rule.names.n == 0)
-		return at_error(a, e, "names: empty");
-	if (with_errno(a, &r.rule.action, &r.ret, e) < 0)
-		return -1;
-	*(struct seccomp_rule *)out = r.rule;
-	return 0;
-}
-
-static int read_rules(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	struct spec_seccomp *s = out;
-
-	return fields_read_array(a, sizeof(*s->rules), &s->rules, &s->nrules, read_rule, mem, e);
-}
-
-static int read_archs(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	struct spec_seccomp *s = out;
-
-	(void)mem;
-	if (!json_is_array(a->v) || json_array_size(a->v) > SECCOMP_ARCHS_MAX)
-		return at_error(a, e, "expected an array of at most %d", SECCOMP_ARCHS_MAX);
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = {a, NULL, i, json_array_get(a->v, i)};
-
-		if (read_word(&el, archs, &s->archs[s->narchs++], e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int read_flags(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	uint64_t flags = 0;
-
-	(void)mem;
-	if (at_words(a, flag_words, &flags, e) < 0)
-		return -1;
-	*(unsigned *)out = (unsigned)flags;
-	return 0;
-}
-
-struct seccomp_reading {
-	struct spec_seccomp s;
-	struct opt_i64 ret;
+#define MEMBER(kind, name, type, member, ...) FIELD(kind, name, struct type, member, __VA_ARGS__)
+static const struct field rule_fields[] = {
+	MEMBER(STRS, "names", seccomp_rule, names, .required = true, .min = 1),
+	MEMBER(WORD, "action", seccomp_rule, action, .required = true, .words = seccomp_actions),
+	MEMBER(OPT, "errnoRet", seccomp_rule, ret),
+	FIELD_LIST(ARRAY, "args", struct seccomp_rule, args, .rows = arg_fields, .each = check_arg,
+		.max = SECCOMP_ARGS),
+	{0},
 };
+
+static int read_arch(const struct at *a, void *out, struct err *e)
+{
+	return at_word(a, seccomp_archs, out, e);
+}
 
 /* The process hands its listener out after the filter is on: a call that it needs for that cannot
  * wait for somebody who has no listener yet. */
@@ -276,31 +181,26 @@ static int check_notify(const struct at *a, struct spec_seccomp *s, struct err *
 	return 0;
 }
 
-int seccomp_read(const struct at *a, void *spec_seccomp, struct arena *mem, struct err *e)
+int seccomp_read(const struct at *a, struct spec_seccomp *s, struct err *e)
 {
 	static const struct field fields[] = {
-		{"defaultAction", FIELD_READ, offsetof(struct seccomp_reading, s.default_action),
-			true, read_action},
-		{"defaultErrnoRet", FIELD_OPT_I64, offsetof(struct seccomp_reading, ret), false,
-			NULL},
-		{"architectures", FIELD_READ, offsetof(struct seccomp_reading, s), false,
-			read_archs},
-		{"flags", FIELD_READ, offsetof(struct seccomp_reading, s.flags), false, read_flags},
-		{"syscalls", FIELD_READ, offsetof(struct seccomp_reading, s), false, read_rules},
-		{"listenerPath", FIELD_OPT_STR, offsetof(struct seccomp_reading, s.listener_path),
-			false, NULL},
-		{"listenerMetadata", FIELD_OPT_STR,
-			offsetof(struct seccomp_reading, s.listener_metadata), false, NULL},
+		FIELD(WORD, "defaultAction", struct spec_seccomp, default_action, .required = true,
+			.words = seccomp_actions),
+		FIELD(OPT, "defaultErrnoRet", struct spec_seccomp, default_ret),
+		FIELD_LIST(ARRAY, "architectures", struct spec_seccomp, archs, .each = read_arch),
+		FIELD(WORDS, "flags", struct spec_seccomp, flags, .words = seccomp_flags),
+		FIELD_LIST(ARRAY, "syscalls", struct spec_seccomp, rules, .rows = rule_fields,
+			.each = check_rule),
+		FIELD(OPT_STR, "listenerPath", struct spec_seccomp, listener_path),
+		FIELD(OPT_STR, "listenerMetadata", struct spec_seccomp, listener_metadata),
 		{0},
 	};
-	struct seccomp_reading r = {.s.source = a->v};
 
-	if (fields_read(a, fields, &r, mem, e) < 0)
+	*s = (struct spec_seccomp){.source = a->v};
+	if (fields_read(a, fields, s, e) < 0 ||
+		with_errno(a, &s->default_action, &s->default_ret, e) < 0)
 		return -1;
-	if (with_errno(a, &r.s.default_action, &r.ret, e) < 0 || check_notify(a, &r.s, e) < 0)
-		return -1;
-	*(struct spec_seccomp *)spec_seccomp = r.s;
-	return 0;
+	return check_notify(a, s, e);
 }
 
 /* ---- compiling ---- */

@@ -15,7 +15,7 @@
 
 #include "runtime/fields.h"
 
-enum { SECCOMP_ARGS = 6, SECCOMP_ARCHS_MAX = 32 };
+enum { SECCOMP_ARGS = 6 };
 
 enum seccomp_op { OP_NE, OP_LT, OP_LE, OP_EQ, OP_GE, OP_GT, OP_MASKED_EQ };
 
@@ -28,14 +28,16 @@ struct seccomp_arg {
 struct seccomp_rule {
 	struct strings names;
 	uint32_t action;          /* SECCOMP_RET_*, with its data */
+	struct opt_i64 ret;       /* the data, as written */
 	struct seccomp_arg *args; /* all must hold */
 	size_t nargs;
 };
 
 struct spec_seccomp {
 	uint32_t default_action;
+	struct opt_i64 default_ret;
 	/* AUDIT_ARCH_*, as libseccomp's numbers are; the native one is always in. */
-	uint32_t archs[SECCOMP_ARCHS_MAX];
+	uint32_t *archs;
 	size_t narchs;
 	unsigned flags; /* SECCOMP_FILTER_FLAG_* */
 	struct seccomp_rule *rules;
@@ -46,14 +48,12 @@ struct spec_seccomp {
 };
 
 /* The words of config.json, with the kernel's values. */
-enum seccomp_table { SECCOMP_ACTIONS, SECCOMP_ARCHS, SECCOMP_OPS, SECCOMP_FLAGS };
-const struct fields_word *seccomp_words(enum seccomp_table t);
+extern const struct fields_word seccomp_actions[], seccomp_archs[], seccomp_ops[], seccomp_flags[];
 /* Does this kernel know the flag? */
 bool seccomp_flag_works(unsigned flag);
 
-/* Reader of the object /linux/seccomp, for fields.h. */
-int seccomp_read(
-	const struct at *a, void *spec_seccomp, struct arena *mem, struct err *e) must_check;
+/* Read the object /linux/seccomp. */
+int seccomp_read(const struct at *a, struct spec_seccomp *s, struct err *e) must_check;
 
 /* A compiled filter. Names that an architecture lacks are left out of it; a name that no
  * architecture knows is left out too, as the kernel that has it is newer than the filter. */

@@ -8,110 +8,65 @@
 
 enum { SPEC_MAX = 8 << 20, HOST_NAME_BYTES = 64 };
 
-int spec_pairs(const struct at *a, void *out, struct arena *mem, struct err *e)
+int spec_pair(const struct at *a, void *out, struct err *e)
 {
-	struct spec_pairs *p = out;
-	size_t n = json_object_size(a->v);
-	const char *key;
-	json_t *v;
+	struct spec_pair *p = out;
 
-	if (!json_is_object(a->v) || n > FIELDS_ELEMENTS_MAX)
-		return at_error(a, e, "expected an object of at most %d", FIELDS_ELEMENTS_MAX);
-	p->v = arena_alloc(mem, n ? n * sizeof(*p->v) : 1);
-	p->n = 0;
-	json_object_foreach (a->v, key, v) {
-		const struct at member = {a, key, 0, v};
-		const char *value = at_string(&member, e);
-
-		if (!value)
-			return -1;
-		if (!*key)
-			return at_error(&member, e, "an empty name");
-		p->v[p->n++] = (struct spec_pair){key, value};
-	}
-	return 0;
-}
-
-static int read_root(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"path", FIELD_STR, offsetof(struct spec, root), true, NULL},
-		{"readonly", FIELD_BOOL, offsetof(struct spec, root_readonly), false, NULL},
-		{0},
-	};
-	const struct spec *s = out;
-
-	if (fields_read(a, fields, out, mem, e) < 0)
+	p->value = at_string(a, e);
+	if (!p->value)
 		return -1;
-	return *s->root ? 0 : at_error(a, e, "path: empty");
+	return *a->key ? 0 : at_error(a, e, "an empty name");
 }
 
-static int read_mount(const struct at *a, void *out, struct arena *mem, struct err *e)
+static int check_mount(const struct at *a, void *out, struct err *e)
 {
-	static const struct field fields[] = {
-		{"destination", FIELD_STR, offsetof(struct spec_mount, destination), true, NULL},
-		{"type", FIELD_OPT_STR, offsetof(struct spec_mount, type), false, NULL},
-		{"source", FIELD_OPT_STR, offsetof(struct spec_mount, source), false, NULL},
-		{"options", FIELD_STRS, offsetof(struct spec_mount, options), false, NULL},
-		{"uidMappings", FIELD_READ, offsetof(struct spec_mount, uids), false, spec_idmaps},
-		{"gidMappings", FIELD_READ, offsetof(struct spec_mount, gids), false, spec_idmaps},
-		{0},
-	};
 	struct spec_mount *m = out;
 
-	if (fields_read(a, fields, out, mem, e) < 0)
-		return -1;
-	if (!*m->destination)
-		return at_error(a, e, "destination: empty");
 	if (m->destination[0] != '/') /* deprecated, and means this (config.md "Mounts") */
-		m->destination = arena_printf(mem, "/%s", m->destination);
+		m->destination = arena_printf(a->mem, "/%s", m->destination);
 	if (!m->uids.n != !m->gids.n)
 		return at_error(a, e, "uidMappings and gidMappings need each other");
 	return 0;
 }
 
-static int read_mounts(const struct at *a, void *out, struct arena *mem, struct err *e)
+static const struct field root_fields[] = {
+	FIELD(STR, "path", struct spec, root, .required = true, .min = 1),
+	FIELD(BOOL, "readonly", struct spec, root_readonly),
+	{0},
+};
+
+static const struct field mount_fields[] = {
+	FIELD(STR, "destination", struct spec_mount, destination, .required = true, .min = 1),
+	FIELD(OPT_STR, "type", struct spec_mount, type),
+	FIELD(OPT_STR, "source", struct spec_mount, source),
+	FIELD(STRS, "options", struct spec_mount, options),
+	FIELD(READ, "uidMappings", struct spec_mount, uids, .check = spec_idmaps),
+	FIELD(READ, "gidMappings", struct spec_mount, gids, .check = spec_idmaps),
+	{0},
+};
+
+static const struct field hook_fields[] = {
+	FIELD(PATH, "path", struct spec_hook, path, .required = true),
+	FIELD(STRS, "args", struct spec_hook, args),
+	FIELD(STRS, "env", struct spec_hook, env),
+	FIELD(OPT, "timeout", struct spec_hook, timeout, .min = 1, .max = INT32_MAX),
+	{0},
+};
+
+#define HOOKS(name, kind) FIELD_LIST(ARRAY, name, struct spec, hooks[kind].v, .rows = hook_fields)
+static const struct field hooks_fields[] = {
+	HOOKS("prestart", HOOK_PRESTART),
+	HOOKS("createRuntime", HOOK_CREATE_RUNTIME),
+	HOOKS("createContainer", HOOK_CREATE_CONTAINER),
+	HOOKS("startContainer", HOOK_START_CONTAINER),
+	HOOKS("poststart", HOOK_POSTSTART),
+	HOOKS("poststop", HOOK_POSTSTOP),
+	{0},
+};
+
+const char *hook_name(enum hook_kind kind)
 {
-	struct spec *s = out;
-
-	return fields_read_array(
-		a, sizeof(*s->mounts), &s->mounts, &s->nmounts, read_mount, mem, e);
-}
-
-static int read_hook(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	static const struct field fields[] = {
-		{"path", FIELD_PATH, offsetof(struct spec_hook, path), true, NULL},
-		{"args", FIELD_STRS, offsetof(struct spec_hook, args), false, NULL},
-		{"env", FIELD_STRS, offsetof(struct spec_hook, env), false, NULL},
-		{"timeout", FIELD_OPT_I64, offsetof(struct spec_hook, timeout), false, NULL},
-		{0},
-	};
-	const struct spec_hook *h = out;
-
-	if (fields_read(a, fields, out, mem, e) < 0)
-		return -1;
-	if (h->timeout.set && (h->timeout.v <= 0 || h->timeout.v > INT32_MAX))
-		return at_error(a, e, "timeout: expected seconds, at least 1");
-	return 0;
-}
-
-static int read_hooks(const struct at *a, void *out, struct arena *mem, struct err *e)
-{
-	struct spec *s = out;
-
-	if (!json_is_object(a->v))
-		return at_error(a, e, "expected an object");
-	for (enum hook_kind k = 0; k < HOOK_KINDS; k++) {
-		const struct at list = {a, hook_name(k), 0, json_object_get(a->v, hook_name(k))};
-		struct spec_hooks *h = &s->hooks[k];
-
-		if (!list.v || json_is_null(list.v))
-			continue;
-		if (fields_read_array(&list, sizeof(*h->v), &h->v, &h->n, read_hook, mem, e) < 0)
-			return -1;
-	}
-	return 0;
+	return hooks_fields[kind].name;
 }
 
 /* What no part can see alone. */
@@ -119,10 +74,6 @@ static int check(const struct at *a, const struct spec *s, struct err *e)
 {
 	if (strncmp(s->version, "1.", 2) != 0 || !isdigit((unsigned char)s->version[2]))
 		return at_unsupported(a, e, "ociVersion '%.40s': expected 1.x", s->version);
-	if (s->hostname && strlen(s->hostname) > HOST_NAME_BYTES)
-		return at_error(a, e, "hostname: longer than %d bytes", HOST_NAME_BYTES);
-	if (s->domainname && strlen(s->domainname) > HOST_NAME_BYTES)
-		return at_error(a, e, "domainname: longer than %d bytes", HOST_NAME_BYTES);
 	if ((s->hostname || s->domainname) && !spec_has_ns(s, NS_UTS))
 		return at_error(a, e, "hostname and domainname need a uts namespace");
 	/* Without one, every step of putting the container together would change the host. */
@@ -134,26 +85,27 @@ static int check(const struct at *a, const struct spec *s, struct err *e)
 int spec_read(struct spec *s, json_t *json, const char *name, struct err *e)
 {
 	static const struct field fields[] = {
-		{"ociVersion", FIELD_STR, offsetof(struct spec, version), true, NULL},
-		{"process", FIELD_READ, offsetof(struct spec, process), false, spec_process},
-		{"root", FIELD_READ, 0, false, read_root},
-		{"hostname", FIELD_OPT_STR, offsetof(struct spec, hostname), false, NULL},
-		{"domainname", FIELD_OPT_STR, offsetof(struct spec, domainname), false, NULL},
-		{"mounts", FIELD_READ, 0, false, read_mounts},
-		{"hooks", FIELD_READ, 0, false, read_hooks},
-		{"annotations", FIELD_READ, offsetof(struct spec, annotations), false, spec_pairs},
-		{"linux", FIELD_READ, 0, false, spec_linux},
-		{"solaris", FIELD_REFUSE, 0, false, NULL},
-		{"windows", FIELD_REFUSE, 0, false, NULL},
-		{"vm", FIELD_REFUSE, 0, false, NULL},
-		{"zos", FIELD_REFUSE, 0, false, NULL},
-		{"freebsd", FIELD_REFUSE, 0, false, NULL},
+		FIELD(STR, "ociVersion", struct spec, version, .required = true),
+		FIELD(READ, "process", struct spec, process, .check = spec_process),
+		FIELD_PART("root", .rows = root_fields),
+		FIELD(OPT_STR, "hostname", struct spec, hostname, .max = HOST_NAME_BYTES),
+		FIELD(OPT_STR, "domainname", struct spec, domainname, .max = HOST_NAME_BYTES),
+		FIELD_LIST(ARRAY, "mounts", struct spec, mounts, .rows = mount_fields,
+			.each = check_mount),
+		FIELD_PART("hooks", .rows = hooks_fields),
+		FIELD_LIST(MAP, "annotations", struct spec, annotations.v, .each = spec_pair),
+		FIELD_PART("linux", .rows = spec_linux_fields, .check = spec_linux_check),
+		{.name = "solaris", .kind = FIELD_REFUSE},
+		{.name = "windows", .kind = FIELD_REFUSE},
+		{.name = "vm", .kind = FIELD_REFUSE},
+		{.name = "zos", .kind = FIELD_REFUSE},
+		{.name = "freebsd", .kind = FIELD_REFUSE},
 		{0},
 	};
-	const struct at root = {NULL, name, 0, json};
+	struct at root = {NULL, name, 0, json, &s->mem};
 
 	*s = (struct spec){.json = json_incref(json)};
-	if (fields_read(&root, fields, s, &s->mem, e) == 0 && check(&root, s, e) == 0)
+	if (fields_read(&root, fields, s, e) == 0 && check(&root, s, e) == 0)
 		return 0;
 	spec_fini(s);
 	return -1;
@@ -162,19 +114,19 @@ int spec_read(struct spec *s, json_t *json, const char *name, struct err *e)
 int spec_read_process(
 	struct spec_process *p, json_t *json, const char *name, struct arena *mem, struct err *e)
 {
-	const struct at root = {NULL, name, 0, json};
+	const struct at root = {NULL, name, 0, json, mem};
 
 	*p = (struct spec_process){0};
-	return spec_process(&root, p, mem, e);
+	return spec_process(&root, p, e);
 }
 
 int spec_read_resources(
 	struct spec_resources *r, json_t *json, const char *name, struct arena *mem, struct err *e)
 {
-	const struct at root = {NULL, name, 0, json};
+	const struct at root = {NULL, name, 0, json, mem};
 
 	*r = (struct spec_resources){0};
-	return spec_resources(&root, r, mem, e);
+	return fields_read(&root, spec_resources_fields, r, e);
 }
 
 /* ---- texts ---- */

@@ -75,9 +75,9 @@ int spec_rlimit_resource(const char *name);
 struct spec_scheduler {
 	bool given;
 	uint32_t policy; /* SCHED_* */
-	int32_t nice;
+	int nice;
 	uint32_t priority;
-	uint64_t flags;                     /* SCHED_FLAG_* */
+	uint32_t flags;                     /* SCHED_FLAG_* */
 	uint64_t runtime, deadline, period; /* nanoseconds */
 };
 
@@ -206,13 +206,15 @@ struct spec_hooks {
 	struct spec_hook *v;
 	size_t n;
 };
+/* "createRuntime" */
+const char *hook_name(enum hook_kind kind);
 
 struct spec_intel_rdt {
 	bool given;
-	const char *clos;        /* NULL: the container's id */
-	const char *l3, *membw;  /* one schema each, NULL: none */
-	struct strings schemata; /* further ones */
-	bool monitoring;
+	const char *clos;          /* NULL: the container's id */
+	const char *l3, *membw;    /* one schema each, NULL: none */
+	struct strings schemata;   /* further ones */
+	bool monitoring, cmt, mbm; /* the latter: as it was called before 1.3 */
 };
 
 /* A network interface to move into the container. */
@@ -225,12 +227,11 @@ struct spec_net_device {
 struct spec_memory_policy {
 	bool given;
 	int mode;          /* MPOL_* */
-	unsigned flags;    /* MPOL_F_* */
+	uint32_t flags;    /* MPOL_F_* */
 	const char *nodes; /* list, "0-3"; NULL: none */
 };
 /* The words of config.json for the two. */
-const struct fields_word *spec_memory_modes(void);
-const struct fields_word *spec_memory_flags(void);
+extern const struct fields_word spec_memory_modes[], spec_memory_flags[];
 
 struct spec {
 	struct arena mem;
@@ -255,10 +256,13 @@ struct spec {
 	struct spec_seccomp seccomp;
 	struct strings masked, readonly;
 	struct spec_pairs sysctls;
-	const char *mount_label;    /* SELinux context of the mounts; NULL: none */
-	uint64_t propagation;       /* of the root: MS_SHARED, MS_SLAVE ...; 0: not given */
-	bool propagation_all;       /* and of everything below: "rslave" */
-	struct opt_i64 personality; /* for personality(2) */
+	const char *mount_label; /* SELinux context of the mounts; NULL: none */
+	uint32_t propagation;    /* of the root: MS_SHARED, MS_SLAVE ...; 0: not given */
+	bool propagation_all;    /* and of everything below: "rslave" */
+	struct {
+		bool set;
+		uint32_t v; /* for personality(2) */
+	} personality;
 	struct spec_intel_rdt rdt;
 	struct spec_net_device *net_devices;
 	size_t nnet_devices;
@@ -299,18 +303,14 @@ int spec_read_resources(struct spec_resources *r, json_t *json, const char *name
 
 /* ---- parts, one file each, for fields.h ---- */
 
-/* An object of strings; out: struct spec_pairs. (spec.c) */
-int spec_pairs(const struct at *a, void *out, struct arena *mem, struct err *e) must_check;
-
+/* The value of a struct spec_pair. (spec.c) */
+field_check spec_pair;
 /* spec-process.c: /process */
-int spec_process(
-	const struct at *a, void *spec_process, struct arena *mem, struct err *e) must_check;
-/* spec-linux.c: /linux */
-int spec_linux(const struct at *a, void *spec, struct arena *mem, struct err *e) must_check;
-/* spec-resources.c: /linux/resources */
-int spec_resources(
-	const struct at *a, void *spec_resources, struct arena *mem, struct err *e) must_check;
-/* An array of {containerID, hostID, size}; out: struct spec_idmaps. (spec-linux.c) */
-int spec_idmaps(const struct at *a, void *out, struct arena *mem, struct err *e) must_check;
+field_check spec_process;
+/* spec-linux.c: /linux; an array of {containerID, hostID, size}, out: struct spec_idmaps */
+extern const struct field spec_linux_fields[];
+field_check spec_linux_check, spec_idmaps;
+/* spec-resources.c: /linux/resources, of a struct spec_resources */
+extern const struct field spec_resources_fields[];
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "runtime/cgroup.h"
-#include "runtime/seccomp-profile.h"
+#include "svrun/seccomp-profile.h"
 
 enum { CPU_PERIOD_US = 100000 };
 

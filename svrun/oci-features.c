@@ -59,7 +59,7 @@ static json_t *working_flags(void)
 {
 	json_t *list = json_array();
 
-	for (const struct fields_word *w = seccomp_words(SECCOMP_FLAGS); w->name; w++)
+	for (const struct fields_word *w = seccomp_flags; w->name; w++)
 		if (seccomp_flag_works((unsigned)w->value))
 			json_array_append_new(list, json_string(w->name));
 	return list;
@@ -68,9 +68,9 @@ static json_t *working_flags(void)
 static json_t *seccomp(void)
 {
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o}", "enabled", 1, "actions",
-		words(seccomp_words(SECCOMP_ACTIONS)), "operators",
-		words(seccomp_words(SECCOMP_OPS)), "archs", words(seccomp_words(SECCOMP_ARCHS)),
-		"knownFlags", words(seccomp_words(SECCOMP_FLAGS)), "supportedFlags",
+		words(seccomp_actions), "operators",
+		words(seccomp_ops), "archs", words(seccomp_archs),
+		"knownFlags", words(seccomp_flags), "supportedFlags",
 		working_flags());
 }
 
@@ -81,8 +81,8 @@ static json_t *linux_features(void)
 		"namespaces", namespaces(), "capabilities", capabilities(), "cgroup", "v1", 1, "v2",
 		1, "systemd", 1, "systemdUser", 1, "rdma", 1, "seccomp", seccomp(), "apparmor",
 		"enabled", 1, "selinux", "enabled", 1, "intelRdt", "enabled", 1, "schemata", 1,
-		"monitoring", 1, "memoryPolicy", "modes", words(spec_memory_modes()), "flags",
-		words(spec_memory_flags()), "mountExtensions", "idmap", "enabled", 1, "netDevices",
+		"monitoring", 1, "memoryPolicy", "modes", words(spec_memory_modes), "flags",
+		words(spec_memory_flags), "mountExtensions", "idmap", "enabled", 1, "netDevices",
 		"enabled", 1);
 }
 

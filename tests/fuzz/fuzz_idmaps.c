@@ -33,10 +33,10 @@ static bool fits(const uint32_t v[][3], size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t n = size / sizeof(uint32_t[3]);
-	const struct at at = {NULL, "c", 0, json_array()};
+	struct arena mem = {0};
+	const struct at at = {NULL, "c", 0, json_array(), &mem};
 	uint32_t v[MAX][3];
 	struct spec_idmaps m = {0};
-	struct arena mem = {0};
 	struct err e = {0};
 
 	n = n < MAX ? n : MAX;
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		json_array_append_new(
 			at.v, json_pack("{s:I, s:I, s:I}", "containerID", (json_int_t)v[i][0],
 				      "hostID", (json_int_t)v[i][1], "size", (json_int_t)v[i][2]));
-	if (spec_idmaps(&at, &m, &mem, &e) < 0) {
+	if (spec_idmaps(&at, &m, &e) < 0) {
 		assert(e.kind == ERR_CORRUPT && !fits((const uint32_t(*)[3])v, n));
 	} else {
 		assert(fits((const uint32_t(*)[3])v, n) && m.n == n);

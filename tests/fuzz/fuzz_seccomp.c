@@ -128,14 +128,14 @@ static void compare(const struct spec_seccomp *s, const struct seccomp_prog *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct err e = {0};
-	struct at at = {NULL, "c", 0, json_parse(data, size, &e)};
 	struct arena mem = {0};
+	struct at at = {NULL, "c", 0, json_parse(data, size, &e), &mem};
 	struct spec_seccomp s;
 	struct seccomp_prog p;
 
 	if (!at.v)
 		return 0;
-	if (seccomp_read(&at, &s, &mem, &e) < 0) {
+	if (seccomp_read(&at, &s, &e) < 0) {
 		assert(e.kind == ERR_CORRUPT || e.kind == ERR_UNSUPPORTED);
 		assert(strncmp(e.text, "c: ", 3) == 0);
 	} else if (seccomp_compile(&p, &s, &e) == 0) {

@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/caps.h"
-#include "runtime/seccomp-profile.h"
 #include "runtime/seccomp.h"
 
 /* Where things lie in a file: magic, flags, count, digest, code. */
@@ -26,16 +25,24 @@ struct cache {
 	struct spec_seccomp s;
 };
 
+static const char filter[] = "{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultErrnoRet\": 1, "
+			     "\"syscalls\": [{\"names\": "
+			     "[\"read\", \"write\", \"openat\", \"close\"], \"action\": "
+			     "\"SCMP_ACT_ALLOW\"}, {\"names\": "
+			     "[\"ioctl\"], \"action\": \"SCMP_ACT_ALLOW\", \"args\": [{\"index\": "
+			     "1, \"value\": 5, \"op\": "
+			     "\"SCMP_CMP_GE\"}]}]}";
+
 static void start(struct cache *c)
 {
 	struct err e = {0};
-	struct at at = {NULL, "c", 0, seccomp_profile(caps_default())};
+	struct at at = {NULL, "c", 0, json_parse(filter, strlen(filter), &e), &c->mem};
 
 	*c = (struct cache){.path = "/tmp/svrun-filters-XXXXXX", .json = at.v};
 	assert_non_null(mkdtemp(c->path));
 	c->dir = sys_open(c->path, O_RDONLY | O_DIRECTORY, 0);
 	assert_true(c->dir >= 0);
-	assert_int_equal(seccomp_read(&at, &c->s, &c->mem, &e), 0);
+	assert_int_equal(seccomp_read(&at, &c->s, &e), 0);
 }
 
 static void end(struct cache *c)
@@ -71,7 +78,7 @@ static struct seccomp_prog get(struct cache *c, int dir)
 	if (seccomp_cached(&p, dir, &c->s, &e) < 0)
 		fail_msg("%s", e.text);
 	assert_int_equal(p.flags, c->s.flags);
-	assert_true(p.n > 100);
+	assert_true(p.n > 10);
 	return p;
 }
 

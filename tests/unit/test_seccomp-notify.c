@@ -26,12 +26,12 @@ enum { ANSWER = 4242, FINE = 7 };
 static struct seccomp_prog compile(const char *text)
 {
 	struct err e = {0};
-	struct at at = {NULL, "c", 0, json_parse(text, strlen(text), &e)};
 	struct arena mem = {0};
+	struct at at = {NULL, "c", 0, json_parse(text, strlen(text), &e), &mem};
 	struct spec_seccomp s;
 	struct seccomp_prog p;
 
-	if (seccomp_read(&at, &s, &mem, &e) < 0 || seccomp_compile(&p, &s, &e) < 0)
+	if (seccomp_read(&at, &s, &e) < 0 || seccomp_compile(&p, &s, &e) < 0)
 		fail_msg("%s", e.text);
 	json_decref(at.v);
 	arena_fini(&mem);

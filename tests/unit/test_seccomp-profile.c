@@ -18,7 +18,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "runtime/caps.h"
-#include "runtime/seccomp-profile.h"
+#include "svrun/seccomp-profile.h"
 #include "runtime/seccomp.h"
 #include "tests/unit/bpf-run.h"
 
@@ -32,10 +32,10 @@ static struct seccomp_prog profile(uint64_t caps)
 	struct seccomp_prog p;
 	struct err e = {0};
 	json_t *json = seccomp_profile(caps);
-	struct at at = {NULL, "config.json", 0, json};
+	struct at at = {NULL, "config.json", 0, json, &mem};
 
 	assert_non_null(json);
-	if (seccomp_read(&at, &s, &mem, &e) < 0 || seccomp_compile(&p, &s, &e) < 0)
+	if (seccomp_read(&at, &s, &e) < 0 || seccomp_compile(&p, &s, &e) < 0)
 		fail_msg("%s", e.text);
 	arena_fini(&mem);
 	json_decref(json);

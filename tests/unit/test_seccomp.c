@@ -31,13 +31,13 @@ static json_t *parse(const char *text)
 
 static struct seccomp_prog compile(const char *text)
 {
-	const struct at at = {NULL, "c", 0, parse(text)};
 	struct arena mem = {0};
+	const struct at at = {NULL, "c", 0, parse(text), &mem};
 	struct spec_seccomp s;
 	struct seccomp_prog p;
 	struct err e = {0};
 
-	if (seccomp_read(&at, &s, &mem, &e) < 0 || seccomp_compile(&p, &s, &e) < 0)
+	if (seccomp_read(&at, &s, &e) < 0 || seccomp_compile(&p, &s, &e) < 0)
 		fail_msg("%s: %s", text, e.text);
 	json_decref(at.v);
 	arena_fini(&mem);
@@ -190,24 +190,24 @@ TEST(an_architecture_of_the_list_has_the_same_rules)
 TEST(every_word_of_the_tables_is_accepted)
 {
 	static const struct {
-		enum seccomp_table table;
+		const struct fields_word *words;
 		const char *format;
 	} places[] = {
-		{SECCOMP_ACTIONS,
+		{seccomp_actions,
 			"{'defaultAction': 'SCMP_ACT_LOG', 'listenerPath': '/x', 'syscalls': "
 			"[{'names': ['mkdir'], 'action': '%s'}]}"},
-		{SECCOMP_ARCHS, "{'defaultAction': 'SCMP_ACT_LOG', 'architectures': ['%s']}"},
-		{SECCOMP_OPS,
+		{seccomp_archs, "{'defaultAction': 'SCMP_ACT_LOG', 'architectures': ['%s']}"},
+		{seccomp_ops,
 			"{'defaultAction': 'SCMP_ACT_LOG', 'syscalls': [{'names': ['read'], "
 			"'action': "
 			"'SCMP_ACT_ALLOW', 'args': [{'index': 0, 'value': 1, 'op': '%s'}]}]}"},
-		{SECCOMP_FLAGS,
+		{seccomp_flags,
 			"{'defaultAction': 'SCMP_ACT_LOG', 'listenerPath': '/x', 'flags': ['%s'], "
 			"'syscalls': [{'names': ['mkdir'], 'action': 'SCMP_ACT_NOTIFY'}]}"},
 	};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		for (const struct fields_word *w = seccomp_words(places[i].table); w->name; w++) {
+		for (const struct fields_word *w = places[i].words; w->name; w++) {
 			struct seccomp_prog p;
 			char text[512];
 
@@ -256,7 +256,7 @@ TEST(errors_name_the_place)
 			ERR_UNSUPPORTED,
 			"c: /seccomp: syscalls/1: SCMP_ACT_NOTIFY cannot be used for sendmsg"},
 		{"{" D ", 'syscalls': [" RULE("", "ALLOW", "") "]}", ERR_CORRUPT,
-			"c: /seccomp/syscalls/0: names: empty"},
+			"c: /seccomp/syscalls/0/names: empty"},
 		{"{" D ", 'syscalls': [" RULE("'read'", "ALLOW", ", 'errnoRet': 1") "]}",
 			ERR_CORRUPT, "c: /seccomp/syscalls/0: errnoRet 1 does not fit the action"},
 		{"{" D
@@ -272,13 +272,13 @@ TEST(errors_name_the_place)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct at top = {NULL, "c", 0, NULL};
-		const struct at at = {&top, "seccomp", 0, parse(cases[i].text)};
 		struct arena mem = {0};
+		const struct at top = {NULL, "c", 0, NULL, NULL};
+		const struct at at = {&top, "seccomp", 0, parse(cases[i].text), &mem};
 		struct spec_seccomp s;
 		struct err e = {0};
 
-		if (seccomp_read(&at, &s, &mem, &e) == 0)
+		if (seccomp_read(&at, &s, &e) == 0)
 			fail_msg("accepted: %s", cases[i].text);
 		assert_string_equal(e.text, cases[i].message);
 		assert_int_equal(e.kind, cases[i].kind);

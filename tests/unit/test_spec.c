@@ -93,13 +93,13 @@ TEST(errors_name_the_place)
 		{"", "{'ociVersion': '1.x'}", ERR_UNSUPPORTED, "ociVersion '1.x': expected 1.x"},
 		{"", "{'ociVersion': null}", ERR_CORRUPT, "missing key 'ociVersion'"},
 		{"", "{'root': []}", ERR_CORRUPT, "/root: expected an object"},
-		{"", "{'root': {'path': ''}}", ERR_CORRUPT, "/root: path: empty"},
+		{"", "{'root': {'path': ''}}", ERR_CORRUPT, "/root/path: empty"},
 		{"", "{'root': {'readonly': true}}", ERR_CORRUPT, "/root: missing key 'path'"},
 		{"", "{'mounts': {}}", ERR_CORRUPT, "/mounts: expected an array"},
 		{"", "{'mounts': [{'type': 'proc'}]}", ERR_CORRUPT,
 			"/mounts/0: missing key 'destination'"},
 		{"", "{'mounts': [{'destination': ''}]}", ERR_CORRUPT,
-			"/mounts/0: destination: empty"},
+			"/mounts/0/destination: empty"},
 		{"", "{'mounts': [{'destination': '/a', 'options': ['ro', 1]}]}", ERR_CORRUPT,
 			"/mounts/0/options/1: expected a string"},
 		{"",
@@ -114,19 +114,19 @@ TEST(errors_name_the_place)
 		{"", "{'hooks': {'prestart': [{'path': 'x'}]}}", ERR_CORRUPT,
 			"/hooks/prestart/0/path: expected an absolute path, got 'x'"},
 		{"", "{'hooks': {'poststart': [{'path': '/x', 'timeout': 0}]}}", ERR_CORRUPT,
-			"/hooks/poststart/0: timeout: expected seconds, at least 1"},
+			"/hooks/poststart/0/timeout: expected 1 to 2147483647"},
 		{"", "{'hooks': {'poststart': [{'path': '/x', 'timeout': -1}]}}", ERR_CORRUPT,
-			"/hooks/poststart/0: timeout: expected seconds, at least 1"},
+			"/hooks/poststart/0/timeout: expected 1 to 2147483647"},
 		{"", "{'annotations': {'a': 1}}", ERR_CORRUPT, "/annotations/a: expected a string"},
 		{"", "{'annotations': {'': 'x'}}", ERR_CORRUPT, "/annotations/: an empty name"},
 		{"",
 			"{'hostname': "
 			"'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}",
-			ERR_CORRUPT, "hostname: longer than 64 bytes"},
+			ERR_CORRUPT, "/hostname: longer than 64 bytes"},
 		{"",
 			"{'domainname': "
 			"'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}",
-			ERR_CORRUPT, "domainname: longer than 64 bytes"},
+			ERR_CORRUPT, "/domainname: longer than 64 bytes"},
 		{"linux", "{'namespaces': [{'type': 'mount'}]}", ERR_CORRUPT,
 			"hostname and domainname need a uts namespace"},
 		{"", "{'linux': null, 'hostname': ''}", ERR_UNSUPPORTED,
@@ -242,7 +242,7 @@ TEST(a_process_and_resources_are_read_alone)
 	json_decref(json);
 	json = json_parse(bad, strlen(bad), &e);
 	assert_int_equal(spec_read_process(&p, json, "p.json", &mem, &e), -1);
-	assert_string_equal(e.text, "p.json: args: empty");
+	assert_string_equal(e.text, "p.json: /args: empty");
 	json_decref(json);
 	json = json_parse(resources, strlen(resources), &e);
 	assert_int_equal(spec_read_resources(&r, json, "r.json", &mem, &e), 0);
