@@ -48,6 +48,7 @@ enum criu_field {
 	CRIU_ORPHAN_PTS_MASTER = 50,
 	CRIU_LSM_PROFILE = 53,
 	CRIU_LSM_MOUNT_CONTEXT = 63,
+	CRIU_MOUNTS_COMPAT = 65,
 };
 
 /* Messages in the making; b has a ceiling that no request of ours reaches. */

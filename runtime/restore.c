@@ -62,12 +62,11 @@ static bool covered(const struct spec *s, const struct spec_mount *m)
 }
 
 static int kind_of_bind(
-	const struct spec_mount *m, const char *bundle, enum point_kind *kind, struct err *e)
+	const struct spec_mount *m, int bundle, enum point_kind *kind, struct err *e)
 {
-	auto_fd int dir = sys_open(bundle, O_PATH | O_DIRECTORY, 0);
 	struct stat st;
 
-	if (dir < 0 || sys_fstatat(dir, m->source, &st, 0) < 0)
+	if (sys_fstatat(bundle, m->source, &st, 0) < 0)
 		return err_sys(e, "mount %s: source %s", m->destination, m->source);
 	*kind = S_ISDIR(st.st_mode) ? POINT_DIR : POINT_FILE;
 	return 0;
@@ -77,7 +76,10 @@ static int kind_of_bind(
 static int make_places(const struct restore *r, int root, struct err *e)
 {
 	struct own_mounts own = {.n = 0};
+	auto_fd int bundle = sys_open(r->bundle, O_PATH | O_DIRECTORY, 0);
 
+	if (bundle < 0)
+		return err_sys(e, "bundle %s", r->bundle);
 	if (own_mounts_add(&own, root, e) < 0)
 		return -1;
 	for (size_t i = 0; i < r->spec->nmounts; i++) {
@@ -86,7 +88,7 @@ static int make_places(const struct restore *r, int root, struct err *e)
 
 		if (covered(r->spec, m))
 			continue;
-		if (checkpoint_is_bind(m) && kind_of_bind(m, r->bundle, &kind, e) < 0)
+		if (checkpoint_is_bind(m) && kind_of_bind(m, bundle, &kind, e) < 0)
 			return -1;
 		auto_fd int at = mount_point(root, m->destination, kind, false, &own, e);
 		if (at < 0)
@@ -314,6 +316,8 @@ static void put_options(const struct restore *r, struct buf *b)
 {
 	criu_put_int(b, CRIU_RESTORE_SIBLING, true);
 	criu_put_int(b, CRIU_EVASIVE_DEVICES, true);
+	/* Its newer way of making mounts loses flags of those that have one source, "ro" too. */
+	criu_put_int(b, CRIU_MOUNTS_COMPAT, true);
 	criu_put_str(b, CRIU_ROOT, r->mount_point);
 	if (r->o->lsm_profile)
 		criu_put_str(b, CRIU_LSM_PROFILE, r->o->lsm_profile);

@@ -196,12 +196,31 @@ static int check_status(const struct checking *c, const char *task, bool nested,
 	return 0;
 }
 
+/* What the config wants read-only at this place, is. */
+static int check_flags(
+	const struct checking *c, const char *place, const char *flags, struct err *e)
+{
+	bool ro = str_eq(flags, "ro") || str_starts(flags, "ro,"), wanted = false;
+
+	if (str_eq(place, "/"))
+		wanted = c->s->root_readonly;
+	for (size_t i = 0; i < c->s->nmounts; i++) {
+		const struct spec_mount *m = &c->s->mounts[i];
+
+		for (size_t k = 0; str_eq(m->destination, place) && k < m->options.n; k++)
+			wanted = wanted || str_eq(m->options.v[k], "ro");
+	}
+	if (wanted && !ro)
+		return err_set(e, ERR_DENIED, "%.200s is not read-only", place);
+	return 0;
+}
+
 /* A line: ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS... - TYPE SOURCE ... */
 static int check_mount(const struct checking *c, char *line, struct err *e)
 {
 	static const char *const kernel[] = {"proc", "sysfs", "tmpfs", "devpts", "mqueue",
 		"devtmpfs", "cgroup", "cgroup2", NULL};
-	char *type = strstr(line, " - "), *field[5] = {NULL};
+	char *type = strstr(line, " - "), *field[6] = {NULL};
 	size_t i = 0, n = strlen(c->cgroup->place.path);
 
 	if (!type)
@@ -209,10 +228,12 @@ static int check_mount(const struct checking *c, char *line, struct err *e)
 	type[0] = '\0';
 	type += strlen(" - ");
 	type[strcspn(type, " ")] = '\0';
-	for (size_t f = 0; f < 5; f++)
+	for (size_t f = 0; f < 6; f++)
 		field[f] = strsep(&line, " ");
-	if (!field[4])
+	if (!field[5])
 		return err_set(e, ERR_CORRUPT, "mountinfo is cut off");
+	if (check_flags(c, field[4], field[5], e) < 0)
+		return -1;
 	for (i = 0; i < c->ndevs; i++)
 		if (str_eq(c->devs[i], field[2]))
 			return 0;

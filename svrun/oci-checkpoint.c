@@ -11,8 +11,8 @@
 #include "base/sys.h"
 #include "runtime/checkpoint.h"
 #include "runtime/console.h"
-#include "runtime/supervise.h"
 #include "svrun/oci.h"
+#include "svrun/supervise.h"
 
 #define MOUNT_POINT "criu-root"
 
@@ -106,6 +106,8 @@ static int check_parent(const struct checkpoint_options *c, struct err *e)
 		return 0;
 	if (c->parent[0] == '/')
 		return err_set(e, ERR_USAGE, "--parent-path must be relative to --image-path");
+	if (sys_mkdir_p(AT_FDCWD, c->images, 0700) < 0)
+		return err_sys(e, "--image-path %s", c->images);
 	path = mem_printf("%s/%s", c->images, c->parent);
 	if (sys_fstatat(AT_FDCWD, path, &st, 0) < 0)
 		return err_sys(e, "--parent-path %s", path);
