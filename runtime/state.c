@@ -382,12 +382,11 @@ int state_status(const struct state *s, enum state_status *status, struct err *e
 		*status = s->pid == 0 && in_the_making(s) ? STATE_CREATING : STATE_STOPPED;
 		return 0;
 	}
-	if (faccessat(s->dir, STATE_DOOR, F_OK, 0) == 0) {
-		*status = STATE_CREATED;
-		return 0;
-	}
+	/* A created one can be paused, too, and does not answer at its door then. */
 	frozen = state_frozen(s, false, e);
-	*status = frozen > 0 ? STATE_PAUSED : STATE_RUNNING;
+	*status = frozen > 0                                    ? STATE_PAUSED
+		  : faccessat(s->dir, STATE_DOOR, F_OK, 0) == 0 ? STATE_CREATED
+								: STATE_RUNNING;
 	return frozen < 0 ? err_ctx(e, "container %s", s->id) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/console.h"
@@ -137,19 +138,19 @@ static int set_user(struct plan *x, struct err *e)
 }
 
 /* As runc since CVE-2022-29162: never inheritable, and so never ambient. */
-static int add_caps(struct plan *x, struct err *e)
+static void add_caps(struct plan *x)
 {
 	for (size_t i = 0; i < x->r->caps.n; i++) {
 		int cap = caps_number(x->r->caps.v[i]);
 
-		if (cap < 0)
-			return err_set(e, ERR_USAGE, "--cap: unknown capability '%.100s'",
-				x->r->caps.v[i]);
+		if (cap < 0) { /* as in config.json */
+			warn("--cap: unknown capability '%.100s' is left out", x->r->caps.v[i]);
+			continue;
+		}
 		x->process.caps.bounding |= UINT64_C(1) << cap;
 		x->process.caps.permitted |= UINT64_C(1) << cap;
 		x->process.caps.effective |= UINT64_C(1) << cap;
 	}
-	return 0;
 }
 
 /* A name that is there already gets the new value. */
@@ -193,7 +194,8 @@ static int apply_options(struct plan *x, struct err *e)
 		p->no_new_privs = true;
 	if (r->tty)
 		p->terminal = true;
-	return set_user(x, e) < 0 || add_caps(x, e) < 0 || add_env(x, e) < 0 ? -1 : 0;
+	add_caps(x);
+	return set_user(x, e) < 0 || add_env(x, e) < 0 ? -1 : 0;
 }
 
 /* ---- what is to be run ---- */

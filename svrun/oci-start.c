@@ -17,8 +17,10 @@ static int check_status(const struct state *s, struct err *e)
 	case STATE_CREATING:
 		return err_set(
 			e, ERR_USAGE, "%s: cannot start a container that has stopped", s->id);
-	case STATE_RUNNING:
 	case STATE_PAUSED:
+		err_set(e, ERR_USAGE, "%s: cannot start a paused container", s->id);
+		return err_hint(e, "resume it first");
+	case STATE_RUNNING:
 		break;
 	}
 	return err_set(e, ERR_USAGE, "%s: cannot start an already running container", s->id);

@@ -843,3 +843,18 @@ trace_create() { # FILE
 	oci delete "$ID"
 	expect_oci_clean
 }
+
+@test "a created container can be paused, is not started then, and goes on after resume" {
+	oci create --bundle "$B" "$ID"
+	oci pause "$ID"
+	[ "$(oci state "$ID" | jq -r .status)" = paused ]
+	run_split timeout 20 "$OCI" --root "$T/state" start "$ID"
+	expect_status 1
+	expect_in "$err" "paused"
+	oci resume "$ID"
+	[ "$(oci state "$ID" | jq -r .status)" = created ]
+	oci start "$ID"
+	await_status stopped
+	oci delete "$ID"
+	expect_oci_clean
+}
