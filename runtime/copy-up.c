@@ -84,31 +84,23 @@ static int copy_file(const struct entry *f)
 	return copy_attributes(from, to, &st);
 }
 
-static int copy_link(const struct entry *f)
+/* What has no content of its own: the owner by name, which only we can change in the new one. */
+static int copy_special(const struct entry *f)
 {
+	bool link = S_ISLNK(f->st.st_mode);
 	char target[PATH_MAX];
-	ssize_t n = readlinkat(f->from, f->name, target, sizeof(target) - 1);
+	ssize_t n = link ? readlinkat(f->from, f->name, target, sizeof(target) - 1) : 0;
 
 	if (n < 0)
 		return -1;
 	target[n] = '\0';
-	return sys_symlinkat(target, f->to, f->name);
-}
-
-static int copy_node(const struct entry *f)
-{
-	return mknodat(f->to, f->name, f->st.st_mode, f->st.st_rdev);
-}
-
-/* What has no content of its own: the owner by name, which only we can change in the new one. */
-static int copy_special(const struct entry *f)
-{
-	if ((S_ISLNK(f->st.st_mode) ? copy_link(f) : copy_node(f)) < 0)
+	if ((link ? sys_symlinkat(target, f->to, f->name)
+		  : mknodat(f->to, f->name, f->st.st_mode, f->st.st_rdev)) < 0)
 		return -1;
 	if (fchownat(f->to, f->name, f->st.st_uid, f->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 &&
 		errno != EINVAL)
 		return -1;
-	return S_ISLNK(f->st.st_mode) ? 0 : fchmodat(f->to, f->name, f->st.st_mode & 07777, 0);
+	return link ? 0 : fchmodat(f->to, f->name, f->st.st_mode & 07777, 0);
 }
 
 static int copy_subfolder(struct copy *c, const struct entry *f, struct err *e)

@@ -36,6 +36,10 @@ struct fields_word {
 	const char *name;
 	uint32_t value;
 };
+#define FIELDS_WORD(word)                                                                          \
+	{                                                                                          \
+#word, word                                                                        \
+	}
 const struct fields_word *fields_word(const struct fields_word *t, const char *name);
 
 enum field_kind {

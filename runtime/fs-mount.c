@@ -30,17 +30,42 @@ static int fail(int fs, const char *type, const char *what, struct err *e)
 
 enum { VALUE_MAX = 255 }; /* the kernel's, of fsconfig(2) */
 
+/* The folders below an overlay, too many for one value: one by one, which Linux can since 6.8. */
+static int add_layers(int fs, const char *layers)
+{
+	char layer[VALUE_MAX + 1];
+	size_t n;
+
+	for (const char *p = layers; *p; p += n + (p[n] == ':')) {
+		n = strcspn(p, ":");
+		if (n == 0 || n > VALUE_MAX) {
+			errno = E2BIG;
+			return -1;
+		}
+		memcpy(layer, p, n);
+		layer[n] = '\0';
+		if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", layer, 0) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int configure(int fs, const char *type, const char *option, struct err *e)
 {
 	const char *eq = strchr(option, '=');
+	bool is_long = eq && strlen(eq + 1) > VALUE_MAX;
+	/* A backslash is for a colon in a name, which cannot be told apart here. */
+	bool layers = is_long && str_starts(option, "lowerdir=") && !strchr(option, '\\');
 	char key[64], what[128];
 	int rc;
 
-	if (eq && strlen(eq + 1) > VALUE_MAX)
+	if (is_long && !layers)
 		return err_set(e, ERR_UNSUPPORTED,
 			"option '%.64s...' of %s: its value is longer than %d bytes", option, type,
 			VALUE_MAX);
-	if (!eq) {
+	if (layers) {
+		rc = add_layers(fs, eq + 1);
+	} else if (!eq) {
 		rc = sys_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
 	} else {
 		if ((size_t)(eq - option) >= sizeof(key))

@@ -14,52 +14,29 @@
 static const struct {
 	const char *name;
 	uint64_t set, clear;
-} attrs[] = {
-	{"ro", MOUNT_ATTR_RDONLY, 0},
-	{"rw", 0, MOUNT_ATTR_RDONLY},
-	{"nosuid", MOUNT_ATTR_NOSUID, 0},
-	{"suid", 0, MOUNT_ATTR_NOSUID},
-	{"nodev", MOUNT_ATTR_NODEV, 0},
-	{"dev", 0, MOUNT_ATTR_NODEV},
-	{"noexec", MOUNT_ATTR_NOEXEC, 0},
-	{"exec", 0, MOUNT_ATTR_NOEXEC},
-	{"noatime", MOUNT_ATTR_NOATIME, ATIME},
-	{"atime", MOUNT_ATTR_RELATIME, ATIME},
-	{"relatime", MOUNT_ATTR_RELATIME, ATIME},
-	{"norelatime", MOUNT_ATTR_STRICTATIME, ATIME},
+} attrs[] = {{"ro", MOUNT_ATTR_RDONLY, 0}, {"rw", 0, MOUNT_ATTR_RDONLY},
+	{"nosuid", MOUNT_ATTR_NOSUID, 0}, {"suid", 0, MOUNT_ATTR_NOSUID},
+	{"nodev", MOUNT_ATTR_NODEV, 0}, {"dev", 0, MOUNT_ATTR_NODEV},
+	{"noexec", MOUNT_ATTR_NOEXEC, 0}, {"exec", 0, MOUNT_ATTR_NOEXEC},
+	{"noatime", MOUNT_ATTR_NOATIME, ATIME}, {"atime", MOUNT_ATTR_RELATIME, ATIME},
+	{"relatime", MOUNT_ATTR_RELATIME, ATIME}, {"norelatime", MOUNT_ATTR_STRICTATIME, ATIME},
 	{"strictatime", MOUNT_ATTR_STRICTATIME, ATIME},
-	{"nostrictatime", MOUNT_ATTR_RELATIME, ATIME},
-	{"nodiratime", MOUNT_ATTR_NODIRATIME, 0},
-	{"diratime", 0, MOUNT_ATTR_NODIRATIME},
-	{"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW, 0},
-	{"symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW},
-};
+	{"nostrictatime", MOUNT_ATTR_RELATIME, ATIME}, {"nodiratime", MOUNT_ATTR_NODIRATIME, 0},
+	{"diratime", 0, MOUNT_ATTR_NODIRATIME}, {"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW, 0},
+	{"symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW}};
+
+static const struct fields_word propagations[] = {{"private", MS_PRIVATE}, {"slave", MS_SLAVE},
+	{"shared", MS_SHARED}, {"unbindable", MS_UNBINDABLE}};
 
 static const struct {
 	const char *name;
-	uint64_t flag;
-} propagations[] = {
-	{"private", MS_PRIVATE},
-	{"slave", MS_SLAVE},
-	{"shared", MS_SHARED},
-	{"unbindable", MS_UNBINDABLE},
-};
-
-static const struct {
-	const char *name;
-	size_t off, also; /* of bools */
+	size_t off; /* of a bool */
 } switches[] = {
-#define SWITCH(f) offsetof(struct mount_options, f), offsetof(struct mount_options, f)
-	{"bind", SWITCH(bind)},
-	{"rbind", offsetof(struct mount_options, bind), offsetof(struct mount_options, bind_all)},
-	{"remount", SWITCH(remount)},
-	{"tmpcopyup", SWITCH(tmpcopyup)},
-	{"idmap", SWITCH(idmap)},
-	{"ridmap", offsetof(struct mount_options, idmap),
-		offsetof(struct mount_options, idmap_all)},
-	{"src-nofollow", SWITCH(src_nofollow)},
-	{"dest-nofollow", SWITCH(dest_nofollow)},
-	{"copy-symlink", SWITCH(copy_symlink)},
+#define SWITCH(f) offsetof(struct mount_options, f)
+	{"bind", SWITCH(bind)}, {"rbind", SWITCH(bind_all)}, {"remount", SWITCH(remount)},
+	{"tmpcopyup", SWITCH(tmpcopyup)}, {"idmap", SWITCH(idmap)}, {"ridmap", SWITCH(idmap_all)},
+	{"src-nofollow", SWITCH(src_nofollow)}, {"dest-nofollow", SWITCH(dest_nofollow)},
+	{"copy-symlink", SWITCH(copy_symlink)}
 #undef SWITCH
 };
 
@@ -90,7 +67,8 @@ static bool find_switch(struct mount_options *o, const char *name)
 		if (!str_eq(switches[i].name, name))
 			continue;
 		*(bool *)((char *)o + switches[i].off) = true;
-		*(bool *)((char *)o + switches[i].also) = true;
+		o->bind |= o->bind_all;
+		o->idmap |= o->idmap_all;
 		return true;
 	}
 	return false;
@@ -117,9 +95,9 @@ static bool find_propagation(struct mount_options *o, const char *name)
 {
 	for (size_t i = 0; i < COUNT(propagations); i++) {
 		if (str_eq(propagations[i].name, name))
-			o->propagation = propagations[i].flag;
+			o->propagation = propagations[i].value;
 		else if (name[0] == 'r' && str_eq(propagations[i].name, name + 1))
-			o->propagation_all = propagations[i].flag;
+			o->propagation_all = propagations[i].value;
 		else
 			continue;
 		return true;

@@ -237,23 +237,19 @@ static int make_next(struct making *m, enum point_kind kind, struct err *e)
 /* What is there is not what was looked for: say what it is. */
 static int explain(const struct making *m, const char *path, enum point_kind kind, struct err *e)
 {
-	struct stat st;
-
 	auto_fd int fd = open_point(m->root, m->path, 0, m->no_links);
+
 	if (fd < 0)
 		return err_set(e, ERR_CORRUPT, "%s: part of it is not a directory", path);
-	if (sys_fstat(fd, &st) < 0)
-		return err_sys(e, "%s", path);
-	if (kind == POINT_DIR)
-		return err_set(e, ERR_CORRUPT, "%s in the root is not a directory", path);
-	return err_set(e, ERR_CORRUPT, "%s in the root is a directory, not a file", path);
+	return err_set(e, ERR_CORRUPT, "%s in the root is %s", path,
+		kind == POINT_DIR ? "not a directory" : "a directory, not a file");
 }
 
-static int is_folder(int fd)
+static bool is_kind(int fd, enum point_kind kind)
 {
 	struct stat st;
 
-	return sys_fstat(fd, &st) < 0 ? -1 : S_ISDIR(st.st_mode);
+	return kind == POINT_DIR || (sys_fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode));
 }
 
 int mount_point(int rootfd, const char *path, enum point_kind kind, bool no_links,
@@ -267,7 +263,7 @@ int mount_point(int rootfd, const char *path, enum point_kind kind, bool no_link
 		auto_fd int fd =
 			open_point(rootfd, m.path, kind == POINT_DIR ? O_DIRECTORY : 0, no_links);
 
-		if (fd >= 0 && (kind == POINT_DIR || is_folder(fd) == 0))
+		if (fd >= 0 && is_kind(fd, kind))
 			return steal_fd(&fd);
 		if (fd >= 0 || errno == ENOTDIR)
 			return explain(&m, path, kind, e);

@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <seccomp.h>
 #include <unistd.h>
 
 #include "base/digest.h"
@@ -25,14 +26,6 @@ enum {
 };
 static const char magic[8] = {"svrunbpf"};
 
-#if defined(__x86_64__)
-static const char arch[] = "x86-64";
-#elif defined(__aarch64__)
-static const char arch[] = "arm64";
-#else
-static const char arch[] = "other"; /* no folder is shared between machines */
-#endif
-
 static int add(const char *p, size_t n, void *hash)
 {
 	hash_add(hash, p, n);
@@ -46,7 +39,8 @@ static int make_name(const struct spec_seccomp *s, char name[DIGEST_HEX + 1])
 	struct digest d;
 	struct hash h;
 
-	snprintf(version, sizeof(version), "%s %s %d ", SVRUN_VERSION, arch, FORMAT);
+	snprintf(version, sizeof(version), "%s %x %d ", SVRUN_VERSION, seccomp_arch_native(),
+		FORMAT);
 	hash_init(&h, HASH_SHA256);
 	hash_add(&h, version, strlen(version));
 	if (json_dump_callback(s->source, add, &h, JSON_COMPACT) < 0)

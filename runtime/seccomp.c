@@ -8,95 +8,48 @@
 #include "base/str.h"
 #include "runtime/seccomp-bpf.h"
 
-const struct fields_word seccomp_actions[] = {
-	{"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
-	{"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO},
-	{"SCMP_ACT_KILL", SECCOMP_RET_KILL_THREAD},
+const struct fields_word seccomp_actions[] = {{"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
+	{"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO}, {"SCMP_ACT_KILL", SECCOMP_RET_KILL_THREAD},
 	{"SCMP_ACT_KILL_PROCESS", SECCOMP_RET_KILL_PROCESS},
-	{"SCMP_ACT_KILL_THREAD", SECCOMP_RET_KILL_THREAD},
-	{"SCMP_ACT_LOG", SECCOMP_RET_LOG},
-	{"SCMP_ACT_NOTIFY", SECCOMP_RET_USER_NOTIF},
-	{"SCMP_ACT_TRACE", SECCOMP_RET_TRACE},
-	{"SCMP_ACT_TRAP", SECCOMP_RET_TRAP},
-	{0},
-};
+	{"SCMP_ACT_KILL_THREAD", SECCOMP_RET_KILL_THREAD}, {"SCMP_ACT_LOG", SECCOMP_RET_LOG},
+	{"SCMP_ACT_NOTIFY", SECCOMP_RET_USER_NOTIF}, {"SCMP_ACT_TRACE", SECCOMP_RET_TRACE},
+	{"SCMP_ACT_TRAP", SECCOMP_RET_TRAP}, {0}};
 
 /* Those whose programs the machine cannot run are accepted, and need no code (see runs()). x32
  * shares the audit number of x86-64, with a bit in the system call's number: it is accepted in a
  * list and gets what an architecture outside it gets, which is what most kernels say to it. */
-const struct fields_word seccomp_archs[] = {
-	{"SCMP_ARCH_AARCH64", AUDIT_ARCH_AARCH64},
-	{"SCMP_ARCH_ARM", AUDIT_ARCH_ARM},
-	{"SCMP_ARCH_LOONGARCH64", AUDIT_ARCH_LOONGARCH64},
-	{"SCMP_ARCH_M68K", AUDIT_ARCH_M68K},
-	{"SCMP_ARCH_MIPS", AUDIT_ARCH_MIPS},
-	{"SCMP_ARCH_MIPS64", AUDIT_ARCH_MIPS64},
-	{"SCMP_ARCH_MIPS64N32", AUDIT_ARCH_MIPS64N32},
-	{"SCMP_ARCH_MIPSEL", AUDIT_ARCH_MIPSEL},
-	{"SCMP_ARCH_MIPSEL64", AUDIT_ARCH_MIPSEL64},
-	{"SCMP_ARCH_MIPSEL64N32", AUDIT_ARCH_MIPSEL64N32},
-	{"SCMP_ARCH_PARISC", AUDIT_ARCH_PARISC},
-	{"SCMP_ARCH_PARISC64", AUDIT_ARCH_PARISC64},
-	{"SCMP_ARCH_PPC", AUDIT_ARCH_PPC},
-	{"SCMP_ARCH_PPC64", AUDIT_ARCH_PPC64},
-	{"SCMP_ARCH_PPC64LE", AUDIT_ARCH_PPC64LE},
-	{"SCMP_ARCH_RISCV64", AUDIT_ARCH_RISCV64},
-	{"SCMP_ARCH_S390", AUDIT_ARCH_S390},
-	{"SCMP_ARCH_S390X", AUDIT_ARCH_S390X},
-	{"SCMP_ARCH_SH", AUDIT_ARCH_SHEL},
-	{"SCMP_ARCH_SHEB", AUDIT_ARCH_SH},
-	{"SCMP_ARCH_X32", SCMP_ARCH_X32},
-	{"SCMP_ARCH_X86", AUDIT_ARCH_I386},
-	{"SCMP_ARCH_X86_64", AUDIT_ARCH_X86_64},
-	{0},
-};
+const struct fields_word seccomp_archs[] = {{"SCMP_ARCH_AARCH64", AUDIT_ARCH_AARCH64},
+	{"SCMP_ARCH_ARM", AUDIT_ARCH_ARM}, {"SCMP_ARCH_LOONGARCH64", AUDIT_ARCH_LOONGARCH64},
+	{"SCMP_ARCH_M68K", AUDIT_ARCH_M68K}, {"SCMP_ARCH_MIPS", AUDIT_ARCH_MIPS},
+	{"SCMP_ARCH_MIPS64", AUDIT_ARCH_MIPS64}, {"SCMP_ARCH_MIPS64N32", AUDIT_ARCH_MIPS64N32},
+	{"SCMP_ARCH_MIPSEL", AUDIT_ARCH_MIPSEL}, {"SCMP_ARCH_MIPSEL64", AUDIT_ARCH_MIPSEL64},
+	{"SCMP_ARCH_MIPSEL64N32", AUDIT_ARCH_MIPSEL64N32}, {"SCMP_ARCH_PARISC", AUDIT_ARCH_PARISC},
+	{"SCMP_ARCH_PARISC64", AUDIT_ARCH_PARISC64}, {"SCMP_ARCH_PPC", AUDIT_ARCH_PPC},
+	{"SCMP_ARCH_PPC64", AUDIT_ARCH_PPC64}, {"SCMP_ARCH_PPC64LE", AUDIT_ARCH_PPC64LE},
+	{"SCMP_ARCH_RISCV64", AUDIT_ARCH_RISCV64}, {"SCMP_ARCH_S390", AUDIT_ARCH_S390},
+	{"SCMP_ARCH_S390X", AUDIT_ARCH_S390X}, {"SCMP_ARCH_SH", AUDIT_ARCH_SHEL},
+	{"SCMP_ARCH_SHEB", AUDIT_ARCH_SH}, FIELDS_WORD(SCMP_ARCH_X32),
+	{"SCMP_ARCH_X86", AUDIT_ARCH_I386}, {"SCMP_ARCH_X86_64", AUDIT_ARCH_X86_64}, {0}};
 
-const struct fields_word seccomp_ops[] = {
-	{"SCMP_CMP_EQ", OP_EQ},
-	{"SCMP_CMP_GE", OP_GE},
-	{"SCMP_CMP_GT", OP_GT},
-	{"SCMP_CMP_LE", OP_LE},
-	{"SCMP_CMP_LT", OP_LT},
-	{"SCMP_CMP_MASKED_EQ", OP_MASKED_EQ},
-	{"SCMP_CMP_NE", OP_NE},
-	{0},
-};
+const struct fields_word seccomp_ops[] = {{"SCMP_CMP_EQ", OP_EQ}, {"SCMP_CMP_GE", OP_GE},
+	{"SCMP_CMP_GT", OP_GT}, {"SCMP_CMP_LE", OP_LE}, {"SCMP_CMP_LT", OP_LT},
+	{"SCMP_CMP_MASKED_EQ", OP_MASKED_EQ}, {"SCMP_CMP_NE", OP_NE}, {0}};
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-const struct fields_word seccomp_flags[] = {
-	{"SECCOMP_FILTER_FLAG_LOG", SECCOMP_FILTER_FLAG_LOG},
-	{"SECCOMP_FILTER_FLAG_SPEC_ALLOW", SECCOMP_FILTER_FLAG_SPEC_ALLOW},
-	{"SECCOMP_FILTER_FLAG_TSYNC", SECCOMP_FILTER_FLAG_TSYNC},
-	{"SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV},
-	{0},
-};
+const struct fields_word seccomp_flags[] = {FIELDS_WORD(SECCOMP_FILTER_FLAG_LOG),
+	FIELDS_WORD(SECCOMP_FILTER_FLAG_SPEC_ALLOW), FIELDS_WORD(SECCOMP_FILTER_FLAG_TSYNC),
+	FIELDS_WORD(SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV), {0}};
 
-/* System calls that libseccomp 2.5.4 does not know yet; from 424 on all architectures agree. */
-static const struct fields_word new_calls[] = {
-	{"cachestat", 451},
-	{"fchmodat2", 452},
-	{"map_shadow_stack", 453},
-	{"futex_wake", 454},
-	{"futex_wait", 455},
-	{"futex_requeue", 456},
-	{"statmount", 457},
-	{"listmount", 458},
-	{"lsm_get_self_attr", 459},
-	{"lsm_set_self_attr", 460},
-	{"lsm_list_modules", 461},
-	{"mseal", 462},
-	{"setxattrat", 463},
-	{"getxattrat", 464},
-	{"listxattrat", 465},
-	{"removexattrat", 466},
-	{"open_tree_attr", 467},
-	{"file_getattr", 468},
-	{"file_setattr", 469},
-	{0},
-};
+/* System calls that libseccomp 2.5.4 does not know yet; all architectures agree on their numbers.
+ */
+enum { FIRST_NEW_CALL = 451 };
+static const char *const new_calls[] = {"cachestat", "fchmodat2", "map_shadow_stack", "futex_wake",
+	"futex_wait", "futex_requeue", "statmount", "listmount", "lsm_get_self_attr",
+	"lsm_set_self_attr", "lsm_list_modules", "mseal", "setxattrat", "getxattrat", "listxattrat",
+	"removexattrat", "open_tree_attr", "file_getattr", "file_setattr"};
 
 /* ---- reading ---- */
 
@@ -209,12 +162,13 @@ int seccomp_read(const struct at *a, struct spec_seccomp *s, struct err *e)
 static int number_of(uint32_t arch, const char *name)
 {
 	int nr = seccomp_syscall_resolve_name_arch(arch, name);
-	const struct fields_word *w;
 
 	if (nr != __NR_SCMP_ERROR)
 		return nr < 0 ? -1 : nr; /* libseccomp's negative numbers: another architecture's */
-	w = fields_word(new_calls, name);
-	return w ? (int)w->value : -1;
+	for (size_t i = 0; i < sizeof(new_calls) / sizeof(new_calls[0]); i++)
+		if (str_eq(new_calls[i], name))
+			return FIRST_NEW_CALL + (int)i;
+	return -1;
 }
 
 static int by_number(const void *a, const void *b)

@@ -123,12 +123,7 @@ static int check_clocks(const struct at *a, void *out, struct err *e)
 /* ---- devices ---- */
 
 static const struct fields_word device_types[] = {
-	{"c", S_IFCHR},
-	{"u", S_IFCHR},
-	{"b", S_IFBLK},
-	{"p", S_IFIFO},
-	{0},
-};
+	{"c", S_IFCHR}, {"u", S_IFCHR}, {"b", S_IFBLK}, {"p", S_IFIFO}, {0}};
 
 static int check_device(const struct at *a, void *out, struct err *e)
 {
@@ -208,18 +203,10 @@ static int check_sysctl(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct fields_word propagations[] = {
-	{"shared", MS_SHARED},
-	{"slave", MS_SLAVE},
-	{"private", MS_PRIVATE},
-	{"unbindable", MS_UNBINDABLE},
-	{"rshared", MS_SHARED | MS_REC},
-	{"rslave", MS_SLAVE | MS_REC},
-	{"rprivate", MS_PRIVATE | MS_REC},
-	{"runbindable", MS_UNBINDABLE | MS_REC},
-	{"", 0},
-	{0},
-};
+static const struct fields_word propagations[] = {{"shared", MS_SHARED}, {"slave", MS_SLAVE},
+	{"private", MS_PRIVATE}, {"unbindable", MS_UNBINDABLE}, {"rshared", MS_SHARED | MS_REC},
+	{"rslave", MS_SLAVE | MS_REC}, {"rprivate", MS_PRIVATE | MS_REC},
+	{"runbindable", MS_UNBINDABLE | MS_REC}, {"", 0}, {0}};
 
 static int check_cgroups_path(const struct at *a, void *out, struct err *e)
 {
@@ -241,11 +228,7 @@ static int read_seccomp(const struct at *a, void *out, struct err *e)
 	return seccomp_read(a, &s->seccomp, e);
 }
 
-static const struct fields_word domains[] = {
-	{"LINUX", PER_LINUX},
-	{"LINUX32", PER_LINUX32},
-	{0},
-};
+static const struct fields_word domains[] = {{"LINUX", PER_LINUX}, {"LINUX32", PER_LINUX32}, {0}};
 
 static const struct field personality_fields[] = {
 	MEMBER(WORD, "domain", personality.v, .words = domains, .required = true),
@@ -277,23 +260,13 @@ static const struct field rdt_fields[] = {
 	{0},
 };
 
-const struct fields_word spec_memory_modes[] = {
-	{"MPOL_DEFAULT", MPOL_DEFAULT},
-	{"MPOL_PREFERRED", MPOL_PREFERRED},
-	{"MPOL_BIND", MPOL_BIND},
-	{"MPOL_INTERLEAVE", MPOL_INTERLEAVE},
-	{"MPOL_LOCAL", MPOL_LOCAL},
-	{"MPOL_PREFERRED_MANY", MPOL_PREFERRED_MANY},
-	{"MPOL_WEIGHTED_INTERLEAVE", MPOL_PREFERRED_MANY + 1},
-	{0},
-};
+const struct fields_word spec_memory_modes[] = {FIELDS_WORD(MPOL_DEFAULT),
+	FIELDS_WORD(MPOL_PREFERRED), FIELDS_WORD(MPOL_BIND), FIELDS_WORD(MPOL_INTERLEAVE),
+	FIELDS_WORD(MPOL_LOCAL), FIELDS_WORD(MPOL_PREFERRED_MANY),
+	{"MPOL_WEIGHTED_INTERLEAVE", MPOL_PREFERRED_MANY + 1}, {0}};
 
-const struct fields_word spec_memory_flags[] = {
-	{"MPOL_F_STATIC_NODES", MPOL_F_STATIC_NODES},
-	{"MPOL_F_RELATIVE_NODES", MPOL_F_RELATIVE_NODES},
-	{"MPOL_F_NUMA_BALANCING", MPOL_F_NUMA_BALANCING},
-	{0},
-};
+const struct fields_word spec_memory_flags[] = {FIELDS_WORD(MPOL_F_STATIC_NODES),
+	FIELDS_WORD(MPOL_F_RELATIVE_NODES), FIELDS_WORD(MPOL_F_NUMA_BALANCING), {0}};
 
 /* The combinations are the kernel's: set_mempolicy(2). */
 static int check_memory_policy(const struct at *a, void *out, struct err *e)

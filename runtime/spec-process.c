@@ -72,25 +72,12 @@ static const struct field caps_fields[] = {
 
 /* ---- limits ---- */
 
-static const struct fields_word rlimit_names[] = {
-	{"RLIMIT_AS", RLIMIT_AS},
-	{"RLIMIT_CORE", RLIMIT_CORE},
-	{"RLIMIT_CPU", RLIMIT_CPU},
-	{"RLIMIT_DATA", RLIMIT_DATA},
-	{"RLIMIT_FSIZE", RLIMIT_FSIZE},
-	{"RLIMIT_LOCKS", RLIMIT_LOCKS},
-	{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK},
-	{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
-	{"RLIMIT_NICE", RLIMIT_NICE},
-	{"RLIMIT_NOFILE", RLIMIT_NOFILE},
-	{"RLIMIT_NPROC", RLIMIT_NPROC},
-	{"RLIMIT_RSS", RLIMIT_RSS},
-	{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},
-	{"RLIMIT_RTTIME", RLIMIT_RTTIME},
-	{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING},
-	{"RLIMIT_STACK", RLIMIT_STACK},
-	{0},
-};
+static const struct fields_word rlimit_names[] = {FIELDS_WORD(RLIMIT_AS), FIELDS_WORD(RLIMIT_CORE),
+	FIELDS_WORD(RLIMIT_CPU), FIELDS_WORD(RLIMIT_DATA), FIELDS_WORD(RLIMIT_FSIZE),
+	FIELDS_WORD(RLIMIT_LOCKS), FIELDS_WORD(RLIMIT_MEMLOCK), FIELDS_WORD(RLIMIT_MSGQUEUE),
+	FIELDS_WORD(RLIMIT_NICE), FIELDS_WORD(RLIMIT_NOFILE), FIELDS_WORD(RLIMIT_NPROC),
+	FIELDS_WORD(RLIMIT_RSS), FIELDS_WORD(RLIMIT_RTPRIO), FIELDS_WORD(RLIMIT_RTTIME),
+	FIELDS_WORD(RLIMIT_SIGPENDING), FIELDS_WORD(RLIMIT_STACK), {0}};
 
 int spec_rlimit_resource(const char *name)
 {
@@ -137,23 +124,15 @@ static int check_rlimits(const struct at *a, const struct spec_process *p, struc
 
 /* ---- scheduling ---- */
 
-static const struct fields_word policies[] = {
-	{"SCHED_OTHER", SCHED_NORMAL}, {"SCHED_FIFO", SCHED_FIFO}, {"SCHED_RR", SCHED_RR},
-	{"SCHED_BATCH", SCHED_BATCH}, {"SCHED_IDLE", SCHED_IDLE},
-	{"SCHED_DEADLINE", SCHED_DEADLINE},
-	{0}, /* SCHED_ISO is reserved by the kernel and not implemented */
-};
+/* SCHED_ISO is reserved by the kernel and not implemented. */
+static const struct fields_word policies[] = {{"SCHED_OTHER", SCHED_NORMAL},
+	FIELDS_WORD(SCHED_FIFO), FIELDS_WORD(SCHED_RR), FIELDS_WORD(SCHED_BATCH),
+	FIELDS_WORD(SCHED_IDLE), FIELDS_WORD(SCHED_DEADLINE), {0}};
 
-static const struct fields_word policy_flags[] = {
-	{"SCHED_FLAG_RESET_ON_FORK", SCHED_FLAG_RESET_ON_FORK},
-	{"SCHED_FLAG_RECLAIM", SCHED_FLAG_RECLAIM},
-	{"SCHED_FLAG_DL_OVERRUN", SCHED_FLAG_DL_OVERRUN},
-	{"SCHED_FLAG_KEEP_POLICY", SCHED_FLAG_KEEP_POLICY},
-	{"SCHED_FLAG_KEEP_PARAMS", SCHED_FLAG_KEEP_PARAMS},
-	{"SCHED_FLAG_UTIL_CLAMP_MIN", SCHED_FLAG_UTIL_CLAMP_MIN},
-	{"SCHED_FLAG_UTIL_CLAMP_MAX", SCHED_FLAG_UTIL_CLAMP_MAX},
-	{0},
-};
+static const struct fields_word policy_flags[] = {FIELDS_WORD(SCHED_FLAG_RESET_ON_FORK),
+	FIELDS_WORD(SCHED_FLAG_RECLAIM), FIELDS_WORD(SCHED_FLAG_DL_OVERRUN),
+	FIELDS_WORD(SCHED_FLAG_KEEP_POLICY), FIELDS_WORD(SCHED_FLAG_KEEP_PARAMS),
+	FIELDS_WORD(SCHED_FLAG_UTIL_CLAMP_MIN), FIELDS_WORD(SCHED_FLAG_UTIL_CLAMP_MAX), {0}};
 
 static int check_scheduler(const struct at *a, void *out, struct err *e)
 {
@@ -183,12 +162,8 @@ static const struct field scheduler_fields[] = {
 	{0},
 };
 
-static const struct fields_word io_classes[] = {
-	{"IOPRIO_CLASS_RT", IOPRIO_CLASS_RT},
-	{"IOPRIO_CLASS_BE", IOPRIO_CLASS_BE},
-	{"IOPRIO_CLASS_IDLE", IOPRIO_CLASS_IDLE},
-	{0},
-};
+static const struct fields_word io_classes[] = {FIELDS_WORD(IOPRIO_CLASS_RT),
+	FIELDS_WORD(IOPRIO_CLASS_BE), FIELDS_WORD(IOPRIO_CLASS_IDLE), {0}};
 
 static const struct field io_fields[] = {
 	FIELD(WORD, "class", struct spec_io_priority, class, .words = io_classes, .required = true),

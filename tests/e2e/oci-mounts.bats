@@ -219,9 +219,23 @@ user_namespace() {
 	inside 'cat /over/file && echo above >/over/file'
 	expect_status 0
 	[ "$out$(cat "$T/big/upper/file")" = belowabove ] || fail "$out"
-	add_mount /long overlay overlay "lowerdir=$T/lower$(printf ':/%0260d' 0)"
+	add_mount /long overlay overlay "upperdir=$T/lower$(printf '/%0260d' 0)"
 	inside true
-	expect_in "$err" "mount /long: option 'lowerdir=" "its value is longer than 255 bytes"
+	expect_in "$err" "mount /long: option 'upperdir=" "its value is longer than 255 bytes"
+}
+
+@test "an overlay of more folders than fit into one option" {
+	local i layers=
+	for i in $(seq 20); do
+		mkdir "$V/layer$i"
+		echo "$i" >"$V/layer$i/file$i"
+		layers+=:$V/layer$i
+	done
+	[ ${#layers} -gt 300 ]
+	add_mount /over overlay overlay "lowerdir=${layers#:}" ro
+	inside 'cat /over/file1 /over/file20'
+	[ "$status" = 0 ] || [[ $err != *"option 'lowerdir="*"Invalid argument"* ]] || skip "needs Linux 6.8"
+	[ "$out" = $'1\n20' ] || fail "$out$err"
 }
 
 @test "a tmpfs has the mode of what it covers" {

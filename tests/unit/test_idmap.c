@@ -41,37 +41,18 @@ TEST(an_id_inside_means_one_outside)
 	assert_int_equal(idmap_host(&none, 77), 77);
 }
 
-TEST(maps_that_cannot_be_are_refused_by_the_range)
+TEST(a_map_that_the_kernel_cannot_read_is_refused)
 {
-	struct spec_idmap many[SPEC_IDMAPS_MAX + 1];
-	struct {
-		struct spec_idmaps m;
-		const char *text;
-	} cases[] = {
-		{MAPS({0, 0, 0}), "uid map: range 0:0:0 is empty or too long"},
-		{MAPS({1, 0, UINT32_MAX}), "uid map: range 1:0:4294967295 is empty or too long"},
-		{MAPS({0, 2, UINT32_MAX - 1}),
-			"uid map: range 0:2:4294967294 is empty or too long"},
-		{MAPS({0, 10, 5}, {4, 100, 5}),
-			"uid map: range 4:100:5 overlaps with range 0:10:5"},
-		{MAPS({0, 10, 5}, {50, 14, 5}),
-			"uid map: range 50:14:5 overlaps with range 0:10:5"},
-		{MAPS({5, 10, 5}, {0, 100, 4294967294}),
-			"uid map: range 0:100:4294967294 is empty or too long"},
-		{{many, SPEC_IDMAPS_MAX + 1}, "uid map: more than 340 ranges"},
-		{{many, SPEC_IDMAPS_MAX}, "uid map: longer than the kernel takes (7140 bytes)"},
-	};
+	struct spec_idmap many[SPEC_IDMAPS_MAX];
+	struct spec_idmaps m = {many, SPEC_IDMAPS_MAX};
+	struct err e = {0};
 
-	for (uint32_t i = 0; i < SPEC_IDMAPS_MAX + 1; i++)
+	if (geteuid() != 0) /* others do not write it themselves */
+		skip();
+	for (uint32_t i = 0; i < SPEC_IDMAPS_MAX; i++)
 		many[i] = (struct spec_idmap){1000000000 + i, 2000000 + i, 1};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct err e = {0};
-
-		if (i == 7 && geteuid() != 0) /* others do not write it themselves */
-			continue;
-		assert_int_equal(idmap_write(getpid(), &cases[i].m, &cases[i].m, &e), -1);
-		assert_string_equal(e.text, cases[i].text);
-	}
+	assert_int_equal(idmap_write(getpid(), &m, &m, &e), -1);
+	assert_string_equal(e.text, "uid map: longer than the kernel takes (7140 bytes)");
 }
 
 /* A process in a new user namespace, which waits. */
@@ -276,7 +257,7 @@ TEST(root_of_a_user_namespace_gives_what_it_has)
 }
 
 RUN_TESTS(cmocka_unit_test(an_id_inside_means_one_outside),
-	cmocka_unit_test(maps_that_cannot_be_are_refused_by_the_range),
+	cmocka_unit_test(a_map_that_the_kernel_cannot_read_is_refused),
 	cmocka_unit_test(root_writes_all_ranges),
 	cmocka_unit_test(a_namespace_for_a_mount_needs_no_process),
 	cmocka_unit_test(without_root_the_own_id_can_be_mapped),
