@@ -25,13 +25,12 @@ static const struct spec_device_rule before[] = {
 		.allow = true, .type = 'c', .major = NUM(major_n), .minor = NUM(minor_n),          \
 		.access = ALL_ACCESS                                                               \
 	}
+/* Any node may be made; null, zero, full, random, urandom, tty, ptmx, and all of pts. */
 static const struct spec_device_rule after[] = {
 	{.allow = true, .type = 'c', .access = DEVICE_MKNOD},
-	{.allow = true, .type = 'b', .access = DEVICE_MKNOD},
-	NODE(1, 3), /* null, zero, full, random, urandom */
-	NODE(1, 5), NODE(1, 7), NODE(1, 8), NODE(1, 9), NODE(5, 0), /* tty, ptmx */
-	NODE(5, 2), {.allow = true, .type = 'c', .major = NUM(136), .access = ALL_ACCESS}, /* pts */
-};
+	{.allow = true, .type = 'b', .access = DEVICE_MKNOD}, NODE(1, 3), NODE(1, 5), NODE(1, 7),
+	NODE(1, 8), NODE(1, 9), NODE(5, 0), NODE(5, 2),
+	{.allow = true, .type = 'c', .major = NUM(136), .access = ALL_ACCESS}};
 enum { BEFORE = sizeof(before) / sizeof(before[0]), AFTER = sizeof(after) / sizeof(after[0]) };
 
 static size_t count(const struct spec_resources *r)

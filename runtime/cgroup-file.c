@@ -16,7 +16,7 @@
 int cgroup_dir_of(const struct cgroup *c, const char *controller)
 {
 	for (size_t i = 0; i < c->ndirs; i++)
-		if (cgroup_names(c->dirs[i].hierarchy, controller))
+		if (c->v2 || cgroup_names(c->dirs[i].hierarchy, controller))
 			return c->dirs[i].dir;
 	return -1;
 }
@@ -30,11 +30,12 @@ bool cgroup_has(const struct cgroup *c, const char *controller, const char *name
 
 static int lacks(const struct cgroup *c, const struct cgroup_file *f, struct err *e)
 {
+	if (c->ndirs == 0)
+		return err_set(e, ERR_UNSUPPORTED,
+			"/linux/resources/%s needs a cgroup of the container's own", f->field);
 	err_set(e, ERR_UNSUPPORTED,
 		"/linux/resources/%s: this host's cgroups cannot limit that: no %s", f->field,
 		f->name[c->v2]);
-	if (c->ndirs == 0)
-		return err_hint(e, "the container has no cgroup of its own");
 	if (!c->v2)
 		return err_hint(e, "the '%s' controller is not mounted", f->controller);
 	return err_hint(e,
@@ -137,16 +138,16 @@ void cgroup_full_path(char out[CGROUP_FULL_PATH], const char *hierarchy, const c
 		path);
 }
 
-bool cgroup_names(const char *hierarchy, const char *controller)
+bool cgroup_names(const char *list, const char *controller)
 {
-	size_t n = strlen(controller);
+	static const char between[] = ", \n";
+	size_t n = strlen(controller), len;
 
-	if (!*hierarchy)
-		return true;
-	for (const char *p = hierarchy; p; p = strchr(p, ',')) {
-		p += *p == ',';
-		if (strncmp(p, controller, n) == 0 && (p[n] == ',' || !p[n]))
+	for (const char *p = list; *p; p += strspn(p, between)) {
+		len = strcspn(p, between);
+		if (len == n && strncmp(p, controller, n) == 0)
 			return true;
+		p += len;
 	}
 	return false;
 }

@@ -62,8 +62,9 @@ int cgroup_hierarchies(struct cgroup_lines *l, bool v2, struct err *e) must_chec
 
 /* The path of a cgroup's folder. */
 void cgroup_full_path(char out[CGROUP_FULL_PATH], const char *hierarchy, const char *path);
-/* Does a hierarchy ("cpu,cpuacct") have this controller? That of version 2 ("") has all. */
-bool cgroup_names(const char *hierarchy, const char *controller);
+/* Is this controller one of those in a list, "cpu,cpuacct", as version 1 names its hierarchies, or
+ * "cpu memory", as version 2's files have it? */
+bool cgroup_names(const char *list, const char *controller);
 /* Are the caller's rights those of the host's root? */
 bool cgroup_privileged(void);
 

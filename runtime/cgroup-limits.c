@@ -58,21 +58,9 @@ static int limit_swap(const struct cgroup *c, const struct spec_resources *r, st
 
 static int limit_memory(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	static const struct cgroup_file swappiness = {"memory/swappiness", "memory",
-						{"memory.swappiness", NULL}},
-					no_oom = {"memory/disableOOMKiller", "memory",
-						{"memory.oom_control", NULL}};
-
-	if (!c->v2 && limit_both(c, r, e) < 0)
-		return -1;
-	if (c->v2 && (cgroup_set_opt(c, &memory_limit, &r->memory_limit, e) < 0 ||
-			     limit_swap(c, r, e) < 0))
-		return -1;
-	/* -1: the host's default. */
-	if (r->memory_swappiness.set && r->memory_swappiness.v >= 0 &&
-		cgroup_set_number(c, &swappiness, r->memory_swappiness.v, e) < 0)
-		return -1;
-	return r->memory_no_oom_killer ? cgroup_set(c, &no_oom, "1", e) : 0;
+	if (!c->v2)
+		return limit_both(c, r, e);
+	return cgroup_set_opt(c, &memory_limit, &r->memory_limit, e) < 0 ? -1 : limit_swap(c, r, e);
 }
 
 /* ---- CPU ---- */
@@ -90,61 +78,26 @@ static int limit_quota(const struct cgroup *c, const struct cgroup_file *period,
 	return cgroup_set_opt(c, period, p, e);
 }
 
-static int limit_max(const struct cgroup *c, const struct spec_resources *r, struct err *e)
+static int limit_cpu(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	static const struct cgroup_file period = {"cpu/period", "cpu",
-						{"cpu.cfs_period_us", "cpu.max"}},
-					quota = {"cpu/quota", "cpu",
-						{"cpu.cfs_quota_us", "cpu.max"}};
+	static const struct cgroup_file files[] = {
+		{"cpu/period", "cpu", {"cpu.cfs_period_us", "cpu.max"}},
+		{"cpu/quota", "cpu", {"cpu.cfs_quota_us", "cpu.max"}},
+		{"cpu/realtimePeriod", "cpu", {"cpu.rt_period_us", NULL}},
+		{"cpu/realtimeRuntime", "cpu", {"cpu.rt_runtime_us", NULL}},
+	};
 	auto_buf struct buf old = BUF_INIT(4096);
 	char text[64];
 
+	if (limit_quota(c, &files[2], &r->cpu_rt_period, &files[3], &r->cpu_rt_runtime, e) < 0)
+		return -1;
 	if (!c->v2)
-		return limit_quota(c, &period, &r->cpu_period, &quota, &r->cpu_quota, e);
+		return limit_quota(c, &files[0], &r->cpu_period, &files[1], &r->cpu_quota, e);
 	if (!r->cpu_quota.v && !r->cpu_period.v)
 		return 0;
 	cgroup_cpu_max(text, cgroup_text(cgroup_dir_of(c, "cpu"), "cpu.max", &old), r->cpu_quota.v,
 		r->cpu_period.v);
-	return cgroup_set(c, &quota, text, e);
-}
-
-static int limit_cpu(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	static const struct cgroup_file shares = {"cpu/shares", "cpu",
-						{"cpu.shares", "cpu.weight"}},
-					idle = {"cpu/idle", "cpu", {"cpu.idle", "cpu.idle"}},
-					burst = {"cpu/burst", "cpu",
-						{"cpu.cfs_burst_us", "cpu.max.burst"}},
-					period = {"cpu/realtimePeriod", "cpu",
-						{"cpu.rt_period_us", NULL}},
-					runtime = {"cpu/realtimeRuntime", "cpu",
-						{"cpu.rt_runtime_us", NULL}};
-	struct opt_i64 weight = r->cpu_shares;
-
-	if (c->v2 && weight.v)
-		weight.v = cgroup_weight(weight.v);
-	/* An idle group has no weight to set. */
-	if ((r->cpu_idle.set && !r->cpu_idle.v && cgroup_set_number(c, &idle, 0, e) < 0) ||
-		cgroup_set_opt(c, &shares, &weight, e) < 0 ||
-		cgroup_set_opt(c, &idle, &r->cpu_idle, e) < 0)
-		return -1;
-	/* Burst is at most the quota. */
-	if ((r->cpu_burst.set && !r->cpu_burst.v && cgroup_set_number(c, &burst, 0, e) < 0) ||
-		limit_max(c, r, e) < 0 || cgroup_set_opt(c, &burst, &r->cpu_burst, e) < 0)
-		return -1;
-	return limit_quota(c, &period, &r->cpu_rt_period, &runtime, &r->cpu_rt_runtime, e);
-}
-
-static int limit_cpuset(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	static const struct cgroup_file cpus = {"cpu/cpus", "cpuset",
-						{"cpuset.cpus", "cpuset.cpus"}},
-					mems = {"cpu/mems", "cpuset",
-						{"cpuset.mems", "cpuset.mems"}};
-
-	if (r->cpus && *r->cpus && cgroup_set(c, &cpus, r->cpus, e) < 0)
-		return -1;
-	return r->mems && *r->mems ? cgroup_set(c, &mems, r->mems, e) : 0;
+	return cgroup_set(c, &files[1], text, e);
 }
 
 /* ---- disks ---- */
@@ -228,25 +181,14 @@ static int limit_rates(const struct cgroup *c, const struct spec_resources *r, s
 
 /* ---- the rest ---- */
 
-/* "max" to the files that know it. */
-static int limit_pids(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	static const struct cgroup_file pids = {"pids/limit", "pids", {"pids.max", "pids.max"}};
-
-	if (!r->pids.set || (r->pids.v <= 0 && !c->ndirs))
-		return 0;
-	return r->pids.v > 0 ? cgroup_set_number(c, &pids, r->pids.v, e)
-			     : cgroup_set(c, &pids, "max", e);
-}
-
 /* What is reserved counts apart, where the kernel can: without a limit, reserving would go around
  * the other one. */
 static int limit_hugetlb(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
 	const char *word = c->v2 ? "max" : "limit_in_bytes";
 	char name[64], reserved[64];
-	const struct cgroup_file f = {"hugepageLimits", "hugetlb", {name, name}},
-				 other = {"hugepageLimits", "hugetlb", {reserved, reserved}};
+	const struct cgroup_file files[] = {{"hugepageLimits", "hugetlb", {name, name}},
+		{"hugepageLimits", "hugetlb", {reserved, reserved}}};
 
 	for (size_t i = 0; i < r->nhugetlb; i++) {
 		const struct spec_hugetlb *h = &r->hugetlb[i];
@@ -257,10 +199,9 @@ static int limit_hugetlb(const struct cgroup *c, const struct spec_resources *r,
 				h->page_size);
 		snprintf(name, sizeof(name), "hugetlb.%s.%s", h->page_size, word);
 		snprintf(reserved, sizeof(reserved), "hugetlb.%s.rsvd.%s", h->page_size, word);
-		if (cgroup_set_number(c, &f, h->limit, e) < 0)
-			return -1;
-		if (cgroup_has(c, "hugetlb", reserved) &&
-			cgroup_set_number(c, &other, h->limit, e) < 0)
+		if (cgroup_set_number(c, &files[0], h->limit, e) < 0 ||
+			(cgroup_has(c, "hugetlb", reserved) &&
+				cgroup_set_number(c, &files[1], h->limit, e) < 0))
 			return -1;
 	}
 	return 0;
@@ -343,44 +284,97 @@ static int limit_unified(const struct cgroup *c, const struct spec_resources *r,
 	return 0;
 }
 
-/* Fields that are a number for a file. The kernel's memory first: version 1 can only limit it while
- * there are no processes. */
-static int limit_numbers(const struct cgroup *c, const struct spec_resources *r, struct err *e)
+/* ---- all ---- */
+
+enum how {
+	NUMBER,    /* as it is */
+	FROM_0,    /* the same, and 0 is one too; less is the host's default */
+	IF_0,      /* only 0 */
+	PROCESSES, /* "max" for all that is no limit, which the file knows in both versions */
+	SHARES,    /* version 2 has a weight */
+	TEXT,
+	FLAG
+};
+
+/* A field that goes into one file. */
+struct row {
+	struct cgroup_file file;
+	size_t at;
+	enum how how;
+};
+#define AT(member) offsetof(struct spec_resources, member)
+
+/* The kernel's memory comes before all: version 1 can only limit it while there are no processes.
+ * An idle group has no shares to set. Burst is at most the quota. */
+static const struct row before[] = {
+	{{"memory/kernel", "memory", {"memory.kmem.limit_in_bytes", NULL}}, AT(memory_kernel),
+		NUMBER},
+	{{"memory/kernelTCP", "memory", {"memory.kmem.tcp.limit_in_bytes", NULL}},
+		AT(memory_kernel_tcp), NUMBER},
+	{{"memory/swappiness", "memory", {"memory.swappiness", NULL}}, AT(memory_swappiness),
+		FROM_0},
+	{{"memory/disableOOMKiller", "memory", {"memory.oom_control", NULL}},
+		AT(memory_no_oom_killer), FLAG},
+	{{"memory/reservation", "memory", {"memory.soft_limit_in_bytes", "memory.low"}},
+		AT(memory_reservation), NUMBER},
+	{{"blockIO/leafWeight", "blkio", {"blkio.leaf_weight", NULL}}, AT(block_leaf_weight),
+		NUMBER},
+	{{"network/classID", "net_cls", {"net_cls.classid", NULL}}, AT(net_class), NUMBER},
+	{{"cpu/idle", "cpu", {"cpu.idle", "cpu.idle"}}, AT(cpu_idle), IF_0},
+	{{"cpu/shares", "cpu", {"cpu.shares", "cpu.weight"}}, AT(cpu_shares), SHARES},
+	{{"cpu/idle", "cpu", {"cpu.idle", "cpu.idle"}}, AT(cpu_idle), NUMBER},
+	{{"cpu/burst", "cpu", {"cpu.cfs_burst_us", "cpu.max.burst"}}, AT(cpu_burst), IF_0},
+};
+static const struct row after[] = {
+	{{"cpu/burst", "cpu", {"cpu.cfs_burst_us", "cpu.max.burst"}}, AT(cpu_burst), NUMBER},
+	{{"cpu/cpus", "cpuset", {"cpuset.cpus", "cpuset.cpus"}}, AT(cpus), TEXT},
+	{{"cpu/mems", "cpuset", {"cpuset.mems", "cpuset.mems"}}, AT(mems), TEXT},
+	{{"pids/limit", "pids", {"pids.max", "pids.max"}}, AT(pids), PROCESSES},
+};
+
+static int set_row(const struct cgroup *c, const struct row *row, const struct spec_resources *r,
+	struct err *e)
 {
-	static const struct {
-		struct cgroup_file file;
-		size_t at;
-	} numbers[] = {
-		{{"memory/kernel", "memory", {"memory.kmem.limit_in_bytes", NULL}},
-			offsetof(struct spec_resources, memory_kernel)},
-		{{"memory/kernelTCP", "memory", {"memory.kmem.tcp.limit_in_bytes", NULL}},
-			offsetof(struct spec_resources, memory_kernel_tcp)},
-		{{"memory/reservation", "memory", {"memory.soft_limit_in_bytes", "memory.low"}},
-			offsetof(struct spec_resources, memory_reservation)},
-		{{"blockIO/leafWeight", "blkio", {"blkio.leaf_weight", NULL}},
-			offsetof(struct spec_resources, block_leaf_weight)},
-		{{"network/classID", "net_cls", {"net_cls.classid", NULL}},
-			offsetof(struct spec_resources, net_class)},
-	};
+	const void *at = (const char *)r + row->at;
+	const char *const *text = at;
+	const struct opt_i64 *v = at;
+	const bool *flag = at;
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		const void *v = (const char *)r + numbers[i].at;
-
-		if (cgroup_set_opt(c, &numbers[i].file, v, e) < 0)
-			return -1;
+	switch (row->how) {
+	case NUMBER:
+		return cgroup_set_opt(c, &row->file, v, e);
+	case FROM_0:
+		return v->set && v->v >= 0 ? cgroup_set_number(c, &row->file, v->v, e) : 0;
+	case IF_0:
+		return v->set && !v->v ? cgroup_set_number(c, &row->file, 0, e) : 0;
+	case PROCESSES:
+		if (v->v > 0)
+			return cgroup_set_number(c, &row->file, v->v, e);
+		return v->set && c->ndirs ? cgroup_set(c, &row->file, "max", e) : 0;
+	case SHARES:
+		if (!v->v || !c->v2)
+			return cgroup_set_opt(c, &row->file, v, e);
+		return cgroup_set_number(c, &row->file, cgroup_weight(v->v), e);
+	case TEXT:
+		return *text && **text ? cgroup_set(c, &row->file, *text, e) : 0;
+	case FLAG:
+		return *flag ? cgroup_set(c, &row->file, "1", e) : 0;
 	}
 	return 0;
 }
 
 int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	static int (*const all[])(const struct cgroup *, const struct spec_resources *,
-		struct err *) = {limit_numbers, limit_memory, limit_cpu, limit_cpuset,
-		limit_weights, limit_rates, limit_hugetlb, limit_rdma, limit_priorities, limit_pids,
-		limit_unified};
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i](c, r, e) < 0)
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+		if (set_row(c, &before[i], r, e) < 0)
 			return -1;
-	return 0;
+	if (limit_memory(c, r, e) < 0 || limit_cpu(c, r, e) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(after) / sizeof(after[0]); i++)
+		if (set_row(c, &after[i], r, e) < 0)
+			return -1;
+	if (limit_weights(c, r, e) < 0 || limit_rates(c, r, e) < 0 || limit_hugetlb(c, r, e) < 0 ||
+		limit_rdma(c, r, e) < 0 || limit_priorities(c, r, e) < 0)
+		return -1;
+	return limit_unified(c, r, e);
 }

@@ -89,21 +89,6 @@ static void find_wanted(struct wanted *w, const struct spec_resources *r)
 		w->v[w->n++] = "misc";
 }
 
-/* Is it one of the words of text? */
-static bool has_word(const char *text, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *p = text; *p; p += strspn(p, " \n")) {
-		size_t len = strcspn(p, " \n");
-
-		if (len == n && strncmp(p, word, n) == 0)
-			return true;
-		p += len;
-	}
-	return false;
-}
-
 /* May controllers be enabled in it for those below? In one that has processes that fails, or,
  * worse, makes it a root of threads, and what is below unfit for processes. The host's root may. */
 static bool gives(int dir)
@@ -124,7 +109,7 @@ static bool enable(const char *path, const struct wanted *w)
 	bool all = dir >= 0;
 
 	for (size_t i = 0; i < w->n; i++)
-		all = all && has_word(on, w->v[i]);
+		all = all && cgroup_names(on, w->v[i]);
 	if (all || dir < 0)
 		return all;
 	const char *possible = cgroup_text(dir, "cgroup.controllers", &can);
@@ -135,7 +120,7 @@ static bool enable(const char *path, const struct wanted *w)
 		char word[64];
 		int len = snprintf(word, sizeof(word), "+%s", w->v[i]);
 
-		if (!has_word(on, w->v[i]) && has_word(possible, w->v[i]) &&
+		if (!cgroup_names(on, w->v[i]) && cgroup_names(possible, w->v[i]) &&
 			sys_write(fd, word, (size_t)len) < 0)
 			continue;
 	}

@@ -18,20 +18,18 @@ struct view {
 /* A new mount, which shows what the calling process's cgroup namespace holds. */
 static int mount_fresh(const char *hierarchy, bool v2, uint64_t attrs, struct err *e)
 {
-	char text[64], name[80];
+	static const char *const systemd[] = {"none", "name=systemd"}; /* no controller's */
 	const char *data[CGROUP_HIERARCHIES];
+	char text[64];
 	size_t n = 0;
 
 	if (v2)
 		return fs_mount("cgroup2", "cgroup2", NULL, 0, attrs, e);
+	if (str_eq(hierarchy, "systemd"))
+		return fs_mount("cgroup", "cgroup", systemd, 2, attrs, e);
 	snprintf(text, sizeof(text), "%s", hierarchy);
 	for (char *p = text, *part; (part = strsep(&p, ",")) && n < CGROUP_HIERARCHIES;)
 		data[n++] = part;
-	if (str_eq(hierarchy, "systemd")) { /* no controller's */
-		snprintf(name, sizeof(name), "name=%s", hierarchy);
-		data[0] = "none";
-		data[n++] = name;
-	}
 	return fs_mount("cgroup", "cgroup", data, n, attrs, e);
 }
 

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -21,35 +23,30 @@ struct call {
 	struct arena mem;
 	const char *words[WORDS_MAX + 1];
 	size_t n;
-	size_t properties, at; /* how many, and which word says so */
+	size_t properties, at; /* how many, and which word says so; 0: none does */
 };
 
-static void word(struct call *c, const char *w)
+/* The last is NULL. */
+static void words(struct call *c, ...)
 {
-	if (c->n < WORDS_MAX) /* one too many: run() refuses it */
-		c->words[c->n] = w;
-	c->n++;
-}
+	const char *w;
+	va_list list;
 
-static void number(struct call *c, uint64_t v)
-{
-	word(c, arena_printf(&c->mem, "%" PRIu64, v));
+	va_start(list, c);
+	while ((w = va_arg(list, const char *))) {
+		if (c->n < WORDS_MAX) /* one too many: run() refuses it */
+			c->words[c->n] = w;
+		c->n++;
+	}
+	va_end(list);
 }
 
 static void begin(struct call *c, const char *method, const char *signature)
 {
-	static const char *const head[] = {"call", "org.freedesktop.systemd1",
-		"/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"};
-
 	*c = (struct call){0};
-	word(c, "busctl");
-	word(c, cgroup_privileged() ? "--system" : "--user");
-	word(c, "--quiet");
-	word(c, "--");
-	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
-		word(c, head[i]);
-	word(c, method);
-	word(c, signature);
+	words(c, "busctl", cgroup_privileged() ? "--system" : "--user", "--quiet", "--", "call",
+		"org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+		"org.freedesktop.systemd1.Manager", method, signature, NULL);
 }
 
 /* The environment that finds the user's bus, and nothing else. */
@@ -63,6 +60,8 @@ static int run(struct call *c, struct err *e)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (getenv(names[i]))
 			env[n++] = arena_printf(&c->mem, "%s=%s", names[i], getenv(names[i]));
+	if (c->at && c->at < WORDS_MAX)
+		c->words[c->at] = arena_printf(&c->mem, "%zu", c->properties);
 	if (c->n > WORDS_MAX)
 		rc = err_set(e, ERR_USAGE, "too many properties for systemd");
 	else
@@ -79,20 +78,12 @@ static int run(struct call *c, struct err *e)
 static void begin_properties(struct call *c)
 {
 	c->at = c->n;
-	word(c, "");
-}
-
-static void end_properties(struct call *c)
-{
-	if (c->at < WORDS_MAX)
-		c->words[c->at] = arena_printf(&c->mem, "%zu", c->properties);
+	words(c, "", NULL);
 }
 
 static void property(struct call *c, const char *name, const char *type, const char *value)
 {
-	word(c, name);
-	word(c, type);
-	word(c, value);
+	words(c, name, type, value, NULL);
 	c->properties++;
 }
 
@@ -100,12 +91,6 @@ static void property_number(struct call *c, const char *name, int64_t v)
 {
 	/* -1: infinity */
 	property(c, name, "t", arena_printf(&c->mem, "%" PRIu64, v < 0 ? UINT64_MAX : (uint64_t)v));
-}
-
-static void property_if(struct call *c, const char *name, int64_t v)
-{
-	if (v)
-		property_number(c, name, v);
 }
 
 /* "0-3,5" as systemd's bit set. */
@@ -122,39 +107,35 @@ static int property_set(
 			e, ERR_USAGE, "/linux/resources/cpu/%s: no list: '%.60s'", field, list);
 	property(c, name, "ay", arena_printf(&c->mem, "%zu", n));
 	for (size_t i = 0; i < n; i++)
-		number(c, bits[i]);
+		words(c, arena_printf(&c->mem, "%u", bits[i]), NULL);
 	return 0;
 }
 
 /* Microseconds for each second, in whole percents, rounded up: what systemd keeps. */
 static void quota(struct call *c, const struct cgroup *g, const struct spec_resources *r)
 {
-	auto_buf struct buf old = BUF_INIT(4096);
-	char text[64];
+	auto_buf struct buf text = BUF_INIT(4096);
+	int dir = cgroup_dir_of(g, "cpu");
+	char both[64];
+	const char *old = both;
 	int64_t period;
 	uint64_t us;
 
 	if (!r->cpu_quota.v && !r->cpu_period.v)
 		return;
-	if (g->v2) {
-		cgroup_cpu_max(text, cgroup_text(cgroup_dir_of(g, "cpu"), "cpu.max", &old),
-			r->cpu_quota.v, r->cpu_period.v);
-	} else {
-		int dir = cgroup_dir_of(g, "cpu");
-
-		snprintf(text, sizeof(text), "%" PRId64 " %" PRId64,
-			r->cpu_quota.v ? r->cpu_quota.v : cgroup_number(dir, "cpu.cfs_quota_us"),
-			r->cpu_period.v ? r->cpu_period.v
-					: cgroup_number(dir, "cpu.cfs_period_us"));
-	}
-	us = strtoull(text, NULL, 10);
-	period = strtoll(text + strcspn(text, " "), NULL, 10);
-	if (text[0] == 'm' || text[0] == '-' || period <= 0 || us > UINT64_MAX / 1000000)
+	snprintf(both, sizeof(both), "%" PRId64 " %" PRId64, cgroup_number(dir, "cpu.cfs_quota_us"),
+		cgroup_number(dir, "cpu.cfs_period_us"));
+	if (g->v2)
+		old = cgroup_text(dir, "cpu.max", &text);
+	cgroup_cpu_max(both, old, r->cpu_quota.v, r->cpu_period.v);
+	us = strtoull(both, NULL, 10);
+	period = strtoll(both + strcspn(both, " "), NULL, 10);
+	if (both[0] == 'm' || both[0] == '-' || us > UINT64_MAX / 1000000)
 		us = UINT64_MAX;
 	else
 		us = (us * 1000000 / (uint64_t)period + 9999) / 10000 * 10000;
 	property(c, "CPUQuotaPerSecUSec", "t", arena_printf(&c->mem, "%" PRIu64, us));
-	property_number(c, "CPUQuotaPeriodUSec", period > 0 ? period : 100000);
+	property_number(c, "CPUQuotaPeriodUSec", period);
 }
 
 /* Those of `unified` that systemd has a property for. */
@@ -190,28 +171,37 @@ static void unified(struct call *c, const struct spec_resources *r)
 static int limits(
 	struct call *c, const struct cgroup *g, const struct spec_resources *r, struct err *e)
 {
+	static const struct {
+		const char *name[2]; /* by version */
+		size_t at;
+		int64_t (*convert)(int64_t v); /* for version 2 */
+	} numbers[] = {
+		{{"MemoryLimit", "MemoryMax"}, offsetof(struct spec_resources, memory_limit), NULL},
+		{{NULL, "MemoryLow"}, offsetof(struct spec_resources, memory_reservation), NULL},
+		{{"CPUShares", "CPUWeight"}, offsetof(struct spec_resources, cpu_shares),
+			cgroup_weight},
+		{{"BlockIOWeight", "IOWeight"}, offsetof(struct spec_resources, block_weight),
+			cgroup_io_weight},
+	};
 	int64_t swap;
 
 	if (r->pids.set)
 		property_number(c, "TasksMax", r->pids.v > 0 ? r->pids.v : -1);
 	quota(c, g, r);
-	if (!g->v2) {
-		property_if(c, "MemoryLimit", r->memory_limit.v);
-		property_if(c, "CPUShares", r->cpu_shares.v);
-		property_if(c, "BlockIOWeight", r->block_weight.v);
-		return 0;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		const struct opt_i64 *o = (const void *)((const char *)r + numbers[i].at);
+		int64_t v = g->v2 && o->v && numbers[i].convert ? numbers[i].convert(o->v) : o->v;
+
+		if (v && numbers[i].name[g->v2])
+			property_number(c, numbers[i].name[g->v2], v);
 	}
-	property_if(c, "MemoryMax", r->memory_limit.v);
-	property_if(c, "MemoryLow", r->memory_reservation.v);
+	if (!g->v2)
+		return 0;
 	if (r->memory_limit.v && r->memory_swap.v) {
 		if (cgroup_swap(r->memory_swap.v, r->memory_limit.v, &swap, e) < 0)
 			return -1;
 		property_number(c, "MemorySwapMax", swap);
 	}
-	if (r->cpu_shares.v)
-		property_number(c, "CPUWeight", cgroup_weight(r->cpu_shares.v));
-	if (r->block_weight.v)
-		property_number(c, "IOWeight", cgroup_io_weight(r->block_weight.v));
 	if (property_set(c, "AllowedCPUs", "cpus", r->cpus, e) < 0 ||
 		property_set(c, "AllowedMemoryNodes", "mems", r->mems, e) < 0)
 		return -1;
@@ -229,35 +219,33 @@ static bool is_slice(const struct cgroup_place *p)
 static int start(const struct cgroup *g, pid_t pid, const struct spec_resources *r, struct err *e)
 {
 	const struct cgroup_place *p = &g->place;
-	static const char *const yes[] = {"MemoryAccounting", "CPUAccounting", "TasksAccounting"};
+	const char *const yes[] = {"MemoryAccounting", "CPUAccounting", "TasksAccounting",
+		g->v2 ? "IOAccounting" : "BlockIOAccounting"};
 	struct call c;
 
 	begin(&c, "StartTransientUnit", "ssa(sv)a(sa(sv))");
-	word(&c, p->unit);
-	word(&c, "fail");
+	words(&c, p->unit, "fail", NULL);
 	begin_properties(&c);
 	property(&c, "Description", "s", arena_printf(&c.mem, "container %s", p->unit));
 	if (is_slice(p)) { /* has no processes of its own as systemd sees it, and is in its name */
 		property(&c, "Wants", "as", "1");
-		word(&c, p->slice);
+		words(&c, p->slice, NULL);
 	} else {
 		property(&c, "Slice", "s", p->slice);
 		property(&c, "PIDs", "au", "1");
-		number(&c, (uint64_t)pid);
+		words(&c, arena_printf(&c.mem, "%d", (int)pid), NULL);
 		property(&c, "Delegate", "b", "true");
 		/* Else one that failed would be remembered, and the name be taken. */
 		property(&c, "CollectMode", "s", "inactive-or-failed");
 	}
 	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
 		property(&c, yes[i], "b", "true");
-	property(&c, g->v2 ? "IOAccounting" : "BlockIOAccounting", "b", "true");
 	property(&c, "DefaultDependencies", "b", "false");
 	if (limits(&c, g, r, e) < 0) {
 		arena_fini(&c.mem);
 		return -1;
 	}
-	end_properties(&c);
-	word(&c, "0"); /* no further units */
+	words(&c, "0", NULL); /* no further units */
 	return run(&c, e);
 }
 
@@ -301,7 +289,7 @@ static int forget(const struct cgroup_place *p, struct err *e)
 	struct call c;
 
 	begin(&c, "ResetFailedUnit", "s");
-	word(&c, p->unit);
+	words(&c, p->unit, NULL);
 	return run(&c, e);
 }
 
@@ -326,16 +314,16 @@ int cgroup_systemd_start(struct cgroup *g, pid_t pid, const struct spec_resource
 int cgroup_systemd_update(const struct cgroup *g, const struct spec_resources *r, struct err *e)
 {
 	struct call c;
+	int rc;
 
 	begin(&c, "SetUnitProperties", "sba(sv)");
-	word(&c, g->place.unit);
-	word(&c, "true"); /* until the next boot */
+	words(&c, g->place.unit, "true", NULL); /* until the next boot */
 	begin_properties(&c);
-	if (limits(&c, g, r, e) < 0 || !c.properties) {
+	rc = limits(&c, g, r, e);
+	if (rc < 0 || !c.properties) {
 		arena_fini(&c.mem);
-		return c.properties ? -1 : 0;
+		return rc;
 	}
-	end_properties(&c);
 	return run(&c, e) < 0 ? err_ctx(e, "have systemd change %s", g->place.unit) : 0;
 }
 
@@ -345,8 +333,7 @@ int cgroup_systemd_stop(const struct cgroup_place *p, struct err *e)
 	struct call c;
 
 	begin(&c, "StopUnit", "ss");
-	word(&c, p->unit);
-	word(&c, "replace");
+	words(&c, p->unit, "replace", NULL);
 	if (run(&c, &why) == 0 || strstr(why.text, "not loaded"))
 		return 0;
 	if (e)

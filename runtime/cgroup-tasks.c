@@ -261,19 +261,18 @@ static int destroy(const struct cgroup_place *p, struct err *e)
 {
 	char path[CGROUP_FULL_PATH];
 	struct cgroup_lines lines;
-	bool busy = false;
+	bool killed = false;
 	int rc = 0;
 
 	if (cgroup_hierarchies(&lines, cgroup_is_v2(), e) < 0)
 		return -1;
-	for (size_t i = 0; i < lines.n; i++) { /* mostly nothing is left in it */
+	for (size_t i = 0; i < lines.n; i++) {
 		cgroup_full_path(path, lines.v[i].hierarchy, p->path);
-		busy = !is_gone(path) || busy;
-	}
-	if (busy && kill_stopped(p, e) < 0)
-		return -1;
-	for (size_t i = 0; busy && i < lines.n; i++) {
-		cgroup_full_path(path, lines.v[i].hierarchy, p->path);
+		if (is_gone(path)) /* mostly nothing is left in it */
+			continue;
+		if (!killed && kill_stopped(p, e) < 0)
+			return -1;
+		killed = true;
 		if (remove_all(path, rc ? NULL : e) < 0)
 			rc = -1;
 	}

@@ -39,14 +39,21 @@ static int make(struct cgroup *c, const struct spec_resources *r, struct err *e)
 	return cgroup_make(c, r, e) < 0 ? -1 : guard_devices(c, r, e);
 }
 
-/* Nobody asked for a cgroup, and none can be had: fine, unless something is to be limited. */
-static int go_without(struct cgroup *c, const struct spec_resources *r, struct err *e)
+/* Nobody asked for a cgroup, and none can be had, for the reason in `why`: fine, unless something
+ * is to be limited. */
+static int go_without(
+	struct cgroup *c, const struct spec_resources *r, const struct err *why, struct err *e)
 {
-	if (cgroup_limit(c, r, e) < 0)
-		return err_hint(
-			e, "have one delegated: systemd-run --user --scope -p Delegate=yes");
+	struct err limit = {0};
+
 	c->place.path[0] = '\0';
-	return 0;
+	if (cgroup_limit(c, r, &limit) == 0)
+		return 0;
+	if (*why->text)
+		err_ctx(&limit, "%.300s", why->text);
+	if (e)
+		*e = limit;
+	return err_hint(e, "have one delegated: systemd-run --user --scope -p Delegate=yes");
 }
 
 /* It is another's: what was made beside goes, and nothing else. */
@@ -70,7 +77,7 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 	if (p->unit[0])
 		return 0;
 	if (!p->path[0])
-		return go_without(c, r, e);
+		return go_without(c, r, &why, e);
 	if (make(c, r, &why) == 0)
 		return 0;
 	if (why.kind == ERR_EXISTS)
@@ -78,8 +85,8 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 	cgroup_fini(c);
 	if (why.kind != ERR_EXISTS && cgroup_destroy(p, NULL) < 0)
 		err_hint(&why, "and the cgroup %s could not be removed", p->path);
-	if (p->may_lack && why.kind != ERR_EXISTS && go_without(c, r, &why) == 0)
-		return 0;
+	if (p->may_lack && why.kind != ERR_EXISTS)
+		return go_without(c, r, &why, e);
 	if (e)
 		*e = why;
 	return -1;

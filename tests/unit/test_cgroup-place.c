@@ -149,7 +149,10 @@ TEST(lines_of_proc_cgroup_are_read_in_every_layout)
 
 TEST(a_hierarchy_has_the_controllers_of_its_name)
 {
-	assert_true(cgroup_names("", "cpu"));
+	assert_true(cgroup_names("cpuset cpu io\n", "cpu"));
+	assert_true(cgroup_names("cpuset cpu io\n", "io"));
+	assert_false(cgroup_names("", "cpu"));
+	assert_false(cgroup_names("\n", "cpu"));
 	assert_true(cgroup_names("cpu,cpuacct", "cpu"));
 	assert_true(cgroup_names("cpu,cpuacct", "cpuacct"));
 	assert_true(cgroup_names("cpuset", "cpuset"));
