@@ -98,27 +98,30 @@ int at_word(const struct at *a, const struct fields_word *t, uint32_t *out, stru
 
 /* ---- values ---- */
 
+static const char *skip_number(const char *s, unsigned long *n)
+{
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return NULL;
+	*n = strtoul(s, &end, 10);
+	return *n > UINT16_MAX ? NULL : end;
+}
+
 /* "0-3,5": what the kernel takes for CPUs and nodes, without its rarer forms. */
 static bool is_ranges(const char *s)
 {
 	unsigned long from, to;
-	char *end;
 
-	for (;; s = end + 1) {
-		if (*s < '0' || *s > '9')
+	do {
+		s = skip_number(s, &from);
+		to = from;
+		if (s && *s == '-')
+			s = skip_number(s + 1, &to);
+		if (!s || to < from)
 			return false;
-		from = to = strtoul(s, &end, 10);
-		if (*end == '-') {
-			s = end + 1;
-			if (*s < '0' || *s > '9')
-				return false;
-			to = strtoul(s, &end, 10);
-		}
-		if (to < from || to > UINT16_MAX || (*end && *end != ','))
-			return false;
-		if (!*end)
-			return true;
-	}
+	} while (*s++ == ',');
+	return s[-1] == '\0';
 }
 
 static int read_string(const struct at *a, const struct field *f, const char **out, struct err *e)
@@ -147,58 +150,50 @@ static int read_string(const struct at *a, const struct field *f, const char **o
 	return 0;
 }
 
-static int read_unsigned(const struct at *a, uint64_t max, uint64_t *out, struct err *e)
+static int read_u64(const struct at *a, uint64_t *out, struct err *e)
 {
 	const char *s = json_string_value(a->v);
 
+	*out = (uint64_t)json_integer_value(a->v);
 	if (json_is_integer(a->v) && json_integer_value(a->v) >= 0)
-		*out = (uint64_t)json_integer_value(a->v);
-	else if (!s || *s != FIELDS_BIG_MARK || str_u64(s + 1, UINT64_MAX, out) < 0)
-		return at_error(a, e, "expected a non-negative integer");
-	if (*out > max)
-		return at_error(a, e, "%llu is greater than %llu", (unsigned long long)*out,
-			(unsigned long long)max);
+		return 0;
+	if (s && *s == FIELDS_BIG_MARK && str_u64(s + 1, UINT64_MAX, out) == 0)
+		return 0;
+	return at_error(a, e, "expected a non-negative integer");
+}
+
+static int read_number(const struct at *a, const struct field *f, int64_t *out, struct err *e)
+{
+	bool any = !f->max && f->kind != FIELD_U32;
+	long long min = any ? INT64_MIN : f->min;
+	long long max = f->max ? f->max : any ? INT64_MAX : UINT32_MAX;
+
+	*out = json_integer_value(a->v);
+	if (!json_is_integer(a->v) || (min == 0 && *out < 0))
+		return at_error(a, e, "expected %s integer", min == 0 ? "a non-negative" : "an");
+	if (min == 0 && *out > max)
+		return at_error(a, e, "%lld is greater than %lld", (long long)*out, max);
+	if (*out < min && max == INT64_MAX)
+		return at_error(a, e, "expected an integer, at least %lld", min);
+	if (*out < min || *out > max)
+		return at_error(a, e, "expected %lld to %lld", min, max);
 	return 0;
 }
 
-static int read_signed(const struct at *a, const struct field *f, int64_t *out, struct err *e)
+static int store_number(const struct at *a, const struct field *f, void *out, struct err *e)
 {
-	if (f->max && f->min == 0) {
-		uint64_t u;
+	int64_t n;
 
-		if (read_unsigned(a, (uint64_t)f->max, &u, e) < 0)
-			return -1;
-		*out = (int64_t)u;
-		return 0;
-	}
-	if (!json_is_integer(a->v))
-		return at_error(a, e, "expected an integer");
-	*out = json_integer_value(a->v);
-	if (!f->max || (*out >= f->min && *out <= f->max))
-		return 0;
-	if (f->max == INT64_MAX)
-		return at_error(a, e, "expected an integer, at least %lld", (long long)f->min);
-	return at_error(a, e, "expected %lld to %lld", (long long)f->min, (long long)f->max);
-}
-
-static int read_number(const struct at *a, const struct field *f, void *out, struct err *e)
-{
-	struct opt_i64 n = {.set = true};
-	uint64_t u = 0;
-	uint32_t max = f->max ? (uint32_t)f->max : UINT32_MAX;
-
-	if (f->kind == FIELD_U64)
-		return read_unsigned(a, UINT64_MAX, out, e);
-	if ((f->kind == FIELD_U32 ? read_unsigned(a, max, &u, e) : read_signed(a, f, &n.v, e)) < 0)
+	if (read_number(a, f, &n, e) < 0)
 		return -1;
 	if (f->kind == FIELD_U32)
-		*(uint32_t *)out = (uint32_t)u;
+		*(uint32_t *)out = (uint32_t)n;
 	else if (f->kind == FIELD_INT)
-		*(int *)out = (int)n.v;
+		*(int *)out = (int)n;
 	else if (f->kind == FIELD_I64)
-		*(int64_t *)out = n.v;
+		*(int64_t *)out = n;
 	else
-		*(struct opt_i64 *)out = n;
+		*(struct opt_i64 *)out = (struct opt_i64){true, n};
 	return 0;
 }
 
@@ -317,12 +312,13 @@ static int read_value(const struct at *a, const struct field *f, void *out, stru
 	case FIELD_OPT_PATH:
 	case FIELD_RANGES:
 		return read_string(a, f, out, e);
-	case FIELD_U32:
 	case FIELD_U64:
+		return read_u64(a, out, e);
+	case FIELD_U32:
 	case FIELD_INT:
 	case FIELD_I64:
 	case FIELD_OPT:
-		return read_number(a, f, out, e);
+		return store_number(a, f, out, e);
 	case FIELD_WORD:
 		return at_word(a, f->words, out, e);
 	case FIELD_WORDS:

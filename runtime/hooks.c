@@ -74,39 +74,28 @@ static void become_hook(const struct spec_hook *h, int in, int out)
 	_exit(START_FAILED);
 }
 
-static int reap(pid_t pid, int *status, struct err *e)
-{
-	while (waitpid(pid, status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "wait for a hook");
-	return 0;
-}
-
 /* Until it has ended; killed when it takes longer than its timeout. */
 static int wait_for(const struct spec_hook *h, pid_t pid, int *status, struct err *e)
 {
-	double until = h->timeout.set ? sys_now_ms() + 1e3 * (double)h->timeout.v : 0;
-	auto_fd int fd = until > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	double until = sys_now_ms() + 1e3 * (double)h->timeout.v;
+	auto_fd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	int n = 0;
+	int n;
 
-	if (until > 0 && fd < 0)
+	if (fd < 0)
 		return err_sys(e, "pidfd of a hook");
-	while (n == 0 && until > 0) {
+	do {
 		double left = until - sys_now_ms();
 
-		n = poll(&p, 1, left > 1e9 ? 1000000000 : left > 0 ? (int)left + 1 : 0);
-		if (n == 0 && left <= 0) {
-			kill(pid, SIGKILL);
-			return reap(pid, status, e) < 0
-				       ? -1
-				       : err_set(e, ERR_SYSTEM, "did not end within %lld s",
-						 (long long)h->timeout.v);
-		}
-		if (n < 0 && errno == EINTR)
-			n = 0;
-	}
-	return reap(pid, status, e);
+		n = poll(&p, 1, !h->timeout.set ? -1 : left > 0 ? (int)left + 1 : 0);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "wait for a hook");
+	return n <= 0 ? err_set(e, ERR_SYSTEM, "did not end within %lld s", (long long)h->timeout.v)
+		      : 0;
 }
 
 /* What it wrote, the end of it, as part of an error. */

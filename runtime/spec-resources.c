@@ -215,36 +215,36 @@ static const struct field hugetlb_fields[] = {
 	{0},
 };
 
-static int read_priority(const struct at *a, void *out, struct err *e)
+static int check_priority(const struct at *a, void *out, struct err *e)
 {
-	struct spec_pair *p = out;
-	const json_t *number = json_object_get(a->v, "priority");
+	const struct spec_pair *p = out;
 
 	if (!*p->name || strlen(p->name) >= IFNAMSIZ || strpbrk(p->name, "/ \t\n"))
 		return at_error(a, e, "name: no name of an interface");
-	p->value = arena_printf(a->mem, "%u", (unsigned)json_integer_value(number));
 	return 0;
 }
 
-static int check_number(const struct at *a, void *out, struct err *e)
+static int read_decimal(const struct at *a, void *out, struct err *e)
 {
 	static const struct field number = {.kind = FIELD_U32};
 	uint32_t v;
 
-	(void)out;
-	return field_read(a, &number, &v, e);
+	if (field_read(a, &number, &v, e) < 0)
+		return -1;
+	*(const char **)out = arena_printf(a->mem, "%u", v);
+	return 0;
 }
 
 static const struct field priority_fields[] = {
 	FIELD(STR, "name", struct spec_pair, name, .required = true),
-	FIELD(READ, "priority", struct spec_pair, value, .required = true, .check = check_number),
+	FIELD(READ, "priority", struct spec_pair, value, .required = true, .check = read_decimal),
 	{0},
 };
 
 static const struct field network_fields[] = {
 	MEMBER(OPT, "classID", net_class, .max = UINT32_MAX),
 	FIELD_LIST(ARRAY, "priorities", struct spec_resources, net_priorities.v,
-		.rows = priority_fields, .each = read_priority),
+		.rows = priority_fields, .each = check_priority),
 	{0},
 };
 

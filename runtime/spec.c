@@ -49,7 +49,7 @@ static const struct field hook_fields[] = {
 	FIELD(PATH, "path", struct spec_hook, path, .required = true),
 	FIELD(STRS, "args", struct spec_hook, args),
 	FIELD(STRS, "env", struct spec_hook, env),
-	FIELD(OPT, "timeout", struct spec_hook, timeout, .min = 1, .max = INT32_MAX),
+	FIELD(OPT, "timeout", struct spec_hook, timeout, .min = 1, .max = INT32_MAX / 1000),
 	{0},
 };
 

@@ -257,7 +257,7 @@ user_namespace() {
 		test -c /dev/console && echo x >/dev/null && test -d /dev/pts && echo devices
 		for d in /dev /sealed /sealed/copy; do touch $d/new; done; touch /sealed/vol/new /dev/shm/new && echo writable'
 	run_split script -qec "$OCI --root $T/state run --bundle $B $ID" /dev/null
-	out=$(tr -d '\r' <<<"$out")
+	out=$(tr -d '\r' <<<"${out//^@/}") # script's end of input
 	expect_in "$out" /sealed/work text $'3\ndevices' '/dev/new: Read-only' '/sealed/new: Read-only' \
 		'/sealed/copy/new: Read-only' writable
 	expect_oci_clean
