@@ -23,14 +23,8 @@
 static const struct {
 	const char *name;
 	unsigned major, minor;
-} nodes[] = {
-	{"null", 1, 3},
-	{"zero", 1, 5},
-	{"full", 1, 7},
-	{"random", 1, 8},
-	{"urandom", 1, 9},
-	{"tty", 5, 0},
-};
+} nodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9},
+	{"tty", 5, 0}};
 
 static const struct {
 	const char *name, *target;

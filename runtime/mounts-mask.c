@@ -8,31 +8,28 @@
 #include "base/sys.h"
 #include "runtime/fs-mount.h"
 
-/* What covers a masked path. The first is new, and attached; the others are copies of it, since a
- * mount can be attached only once. *first: it, or -1. */
-static int cover_folder(int *first, struct err *e)
+/* What covers a masked path: an empty folder, or the null device. Read-only, or a chmod in the
+ * container would reach the host's /dev/null; a device on a read-only mount can be written to all
+ * the same. */
+static int new_cover(bool folder, int null, struct err *e)
 {
 	static const char *const data[] = {"size=0", "nr_inodes=1", "mode=0555"};
+	uint64_t attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
-	if (*first >= 0)
-		return fs_bind(*first, "", false, e);
-	*first = fs_mount("tmpfs", "tmpfs", data, 3,
-		MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
-	return *first < 0 ? -1 : fcntl(*first, F_DUPFD_CLOEXEC, 0);
+	if (folder)
+		return fs_mount("tmpfs", "tmpfs", data, 3, attrs | MOUNT_ATTR_NODEV, e);
+	auto_fd int fd = fs_bind(null, "", false, e);
+	return fd < 0 || fs_attr(fd, false, attrs, 0, MS_PRIVATE, e) < 0 ? -1 : steal_fd(&fd);
 }
 
-static int cover_file(int *first, int null, struct err *e)
+/* The first is new, and attached; the others are copies of it, since a mount can be attached only
+ * once. *first: it, or -1. */
+static int cover(int *first, bool folder, int null, struct err *e)
 {
 	if (*first >= 0)
 		return fs_bind(*first, "", false, e);
-	*first = fs_bind(null, "", false, e);
-	/* Read-only, or a chmod in the container would reach the host's /dev/null; a device on a
-	 * read-only mount can be written to all the same. */
-	if (*first < 0 ||
-		fs_attr(*first, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSUID, 0,
-			MS_PRIVATE, e) < 0)
-		return -1;
-	return fcntl(*first, F_DUPFD_CLOEXEC, 0);
+	*first = new_cover(folder, null, e);
+	return *first < 0 ? -1 : fcntl(*first, F_DUPFD_CLOEXEC, 0);
 }
 
 /* Open a path of the config's lists; *fd is -1 when it is not there. */
@@ -48,14 +45,14 @@ static int mask_one(int covers[2], int at, int null, struct err *e)
 
 	if (sys_fstat(at, &st) < 0)
 		return err_sys(e, "stat");
-	auto_fd int mnt =
-		S_ISDIR(st.st_mode) ? cover_folder(&covers[0], e) : cover_file(&covers[1], null, e);
+	bool folder = S_ISDIR(st.st_mode);
+	auto_fd int mnt = cover(&covers[folder], folder, null, e);
 	return mnt < 0 ? -1 : fs_attach(mnt, at, e);
 }
 
 int mounts_mask(int root, int null, const struct strings *paths, struct err *e)
 {
-	int covers[2] = {-1, -1}; /* of folders, of files */
+	int covers[2] = {-1, -1}; /* of files, of folders */
 	int rc = 0;
 
 	for (size_t i = 0; i < paths->n && rc == 0; i++) {

@@ -20,14 +20,9 @@ static const struct kernel_type {
 	const char *name;
 	const char *host; /* what a user namespace binds when it gets no instance of its own */
 	bool unlabelled;  /* has labels of its own */
-} kernel_types[] = {
-	{"proc", "/proc", true},
-	{"sysfs", "/sys", true},
-	{"mqueue", "/dev/mqueue", false},
-	{"devpts", NULL, false},
-	{"cgroup", NULL, true},
-	{"cgroup2", NULL, true},
-};
+} kernel_types[] = {{"proc", "/proc", true}, {"sysfs", "/sys", true},
+	{"mqueue", "/dev/mqueue", false}, {"devpts", NULL, false}, {"cgroup", NULL, true},
+	{"cgroup2", NULL, true}};
 
 static const struct kernel_type *kernel_type(const char *type)
 {
