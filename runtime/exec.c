@@ -380,7 +380,9 @@ struct before {
 
 static int go_back(const struct before *b, struct err *e)
 {
-	if (setns(b->pids, CLONE_NEWPID) < 0)
+	/* The root of a user namespace (an engine without root) may not: its next child would be in
+	 * the container, but it has none. */
+	if (setns(b->pids, CLONE_NEWPID) < 0 && errno != EPERM)
 		return err_sys(e, "go back to our own pid namespace");
 	if (b->dumpable == 1 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return err_sys(e, "PR_SET_DUMPABLE");

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/cgroup-file.h"
 
 enum {
 	STATE_TEXT_MAX = 16 << 20,
@@ -28,10 +29,11 @@ char *state_default_root(struct err *e)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
 
+	/* Engines that run without root call us as root of a user namespace: /run is not theirs. */
+	if (run && run[0] == '/' && !cgroup_privileged())
+		return mem_printf("%s/svrun-oci", run);
 	if (geteuid() == 0)
 		return mem_strdup("/run/svrun-oci");
-	if (run && run[0] == '/')
-		return mem_printf("%s/svrun-oci", run);
 	err_set(e, ERR_USAGE, "XDG_RUNTIME_DIR is not set");
 	err_hint(e, "set it, or say where the state is kept: --root DIR");
 	return NULL;
