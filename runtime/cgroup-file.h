@@ -68,6 +68,8 @@ bool cgroup_names(const char *list, const char *controller);
 /* Are the caller's rights those of the host's root? */
 bool cgroup_privileged(void);
 
+/* Open place.path in one hierarchy, c's next. 0: it is not there. (cgroup.c) */
+int cgroup_open_in(struct cgroup *c, const char *hierarchy, struct err *e) must_check;
 /* Make place.path in every hierarchy and open it; c->ndirs counts what is open. A folder that is
  * there is taken over when it is empty and not frozen: from there nobody who enters gets any
  * further. Errors: EXISTS. (cgroup-make.c) */

@@ -201,23 +201,18 @@ static int make_in(struct cgroup *c, const char *hierarchy, const struct wanted 
 {
 	struct cgroup_dir *d = &c->dirs[c->ndirs];
 	char path[CGROUP_FULL_PATH];
+	int made, rc;
 	size_t top;
-	int made;
 
 	cgroup_full_path(path, hierarchy, c->place.path);
 	top = strlen(path) - strlen(c->place.path);
 	made = make_folder(path, top, w, e);
 	if (made < 0)
 		return -1;
-	auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-	auto_fd int tasks = dir < 0 || c->v2 ? -1 : sys_openat(dir, "tasks", O_WRONLY, 0);
-	if (dir < 0 || (!c->v2 && tasks < 0))
-		return err_sys(e, "cgroup %s", path);
-	snprintf(d->hierarchy, sizeof(d->hierarchy), "%s", hierarchy);
+	rc = cgroup_open_in(c, hierarchy, e);
+	if (rc <= 0)
+		return rc < 0 ? -1 : err_set(e, ERR_SYSTEM, "cgroup %s: gone", path);
 	d->made = made;
-	d->dir = steal_fd(&dir);
-	d->tasks = steal_fd(&tasks);
-	c->ndirs++;
 	if (!made && take_over(c, d->dir, e) < 0)
 		return -1;
 	if (c->v2 || !cgroup_names(hierarchy, "cpuset"))

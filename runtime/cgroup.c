@@ -189,23 +189,24 @@ int cgroup_join(const struct cgroup *c, struct err *e)
 	return 0;
 }
 
-static int open_in(struct cgroup *c, const char *hierarchy, struct err *e)
+int cgroup_open_in(struct cgroup *c, const char *hierarchy, struct err *e)
 {
 	struct cgroup_dir *d = &c->dirs[c->ndirs];
 	char path[CGROUP_FULL_PATH];
 
 	cgroup_full_path(path, hierarchy, c->place.path);
-	auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY, 0);
+	auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (dir < 0 && errno == ENOENT)
 		return 0;
 	auto_fd int tasks = dir < 0 || c->v2 ? -1 : sys_openat(dir, "tasks", O_WRONLY, 0);
 	if (dir < 0 || (!c->v2 && tasks < 0))
 		return err_sys(e, "cgroup %s", path);
 	snprintf(d->hierarchy, sizeof(d->hierarchy), "%s", hierarchy);
+	d->made = false;
 	d->dir = steal_fd(&dir);
 	d->tasks = steal_fd(&tasks);
 	c->ndirs++;
-	return 0;
+	return 1;
 }
 
 int cgroup_open(struct cgroup *c, const struct cgroup_place *p, struct err *e)
@@ -218,7 +219,7 @@ int cgroup_open(struct cgroup *c, const struct cgroup_place *p, struct err *e)
 	if (cgroup_hierarchies(&lines, c->v2, e) < 0)
 		return -1;
 	for (size_t i = 0; i < lines.n; i++)
-		if (open_in(c, lines.v[i].hierarchy, e) < 0) {
+		if (cgroup_open_in(c, lines.v[i].hierarchy, e) < 0) {
 			cgroup_fini(c);
 			return -1;
 		}
