@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "runtime/child.h"
 #include "runtime/dev.h"
+#include "runtime/helper.h"
 #include "runtime/hooks.h"
 #include "runtime/idmap.h"
 #include "runtime/lsm.h"
@@ -96,63 +97,21 @@ static pid_t clone_child(struct container *c, uint64_t more, struct err *e)
 	return -1;
 }
 
-/* A process in between joins the namespaces that exist, since they count for its children only
- * (pid, time) or must be entered before others are made (user). Its child is ours: CLONE_PARENT.
- * The pid comes through a pipe, for the child may speak on its socket before. */
-static pid_t clone_through_helper(struct container *c, int theirs, bool *is_child, struct err *e)
+static pid_t join_and_clone(void *ctx, int *out, struct err *e)
 {
-	struct sync_msg m;
-	int p[2], status;
-	pid_t helper, pid = 0;
+	struct container *c = ctx;
 
-	if (sys_pipe(p) < 0)
-		return err_sys(e, "pipe");
-	auto_fd int in = p[0];
-	auto_fd int out = p[1];
-
-	helper = fork();
-	if (helper < 0)
-		return err_sys(e, "fork");
-	if (helper == 0) {
-		struct err of_helper = {0};
-
-		/* Who is in the pid namespace already sees the child from its first moment. (A new
-		 * user namespace's /proc/PID/uid_map must be ours to write: child.c.) */
-		if (!spec_new_ns(c->spec, NS_USER))
-			prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-		pid = ns_join(c->spec, &of_helper) < 0 ? -1
-						       : clone_child(c, CLONE_PARENT, &of_helper);
-		*is_child = pid == 0;
-		if (*is_child)
-			return 0;
-		if (pid < 0 || sys_write_all(out, &pid, sizeof(pid)) < 0)
-			sync_fail(theirs, 125, &of_helper);
-		_exit(0);
-	}
-	sys_close_ref(&out);
-	if (sys_read_all(in, &pid, sizeof(pid)) < 0)
-		pid = 0;
-	while (waitpid(helper, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid <= 0) {
-		if (sync_expect(c->sync, SYNC_CLONED, &m, NULL, e) < 0)
-			return -1;
-		return err_set(e, ERR_SYSTEM, "the process that joins namespaces ended");
-	}
-	c->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (c->pidfd < 0) {
-		err_sys(e, "pidfd of the container's process");
-		kill(pid, SIGKILL); /* our child, and not reaped: the pid is its own */
-		waitpid(pid, &status, 0);
-		return -1;
-	}
-	return pid;
+	(void)out;
+	/* Who is in the pid namespace already sees the child from its first moment. (A new user
+	 * namespace's /proc/PID/uid_map must be ours to write: child.c.) */
+	if (!spec_new_ns(c->spec, NS_USER))
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return ns_join(c->spec, e) < 0 ? -1 : clone_child(c, CLONE_PARENT, e);
 }
 
 static int spawn(struct container *c, int root, struct err *e)
 {
 	char score[PROCESS_SCORE_SIZE];
-	bool is_child = false;
 	int pair[2];
 
 	if (process_score(&c->spec->process, score, e) < 0)
@@ -163,12 +122,13 @@ static int spawn(struct container *c, int root, struct err *e)
 
 	c->sync = pair[0];
 	if (ns_needs_helper(c->spec)) {
-		c->pid = clone_through_helper(c, theirs, &is_child, e);
+		const struct helper h = {join_and_clone, c, -1, c->sync, &theirs};
+
+		c->pid = helper_clone(&h, &c->pidfd, e);
 	} else {
 		c->pid = clone_child(c, 0, e);
-		is_child = c->pid == 0;
 	}
-	if (is_child) {
+	if (c->pid == 0) {
 		struct child child = {c->o, c->mounts, c->has_cgroup ? &c->cgroup : NULL, root,
 			c->devices, theirs, needs_gate(c)};
 

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/dev.h"
+#include "runtime/helper.h"
 #include "runtime/hooks.h"
 #include "runtime/ns.h"
 #include "runtime/process.h"
@@ -130,14 +131,92 @@ static int follow_first(struct target *t, const struct exec_options *o, struct e
 	return descend(t, 0, line + strlen(top), e);
 }
 
-/* ---- the child ---- */
-
 struct child {
 	const struct exec_options *o;
 	const struct cgroup *cgroup;
 	int sync, pidfd, proc, master;
 	int stdio[3];
 };
+
+/* ---- the helper: on the host's side of the pid namespace ---- */
+
+static int step_cgroup(struct child *c, struct err *e)
+{
+	if (c->cgroup && cgroup_join(c->cgroup, e) < 0)
+		return -1;
+	return sched_affinity(c->o->process->exec_cpus_final, e);
+}
+
+/* Before the join: in a user namespace the kernel might not let us make one. One of our own pid
+ * namespace knows the process inside, too. */
+static int step_procfs(struct child *c, struct err *e)
+{
+	const struct spec_process *p = c->o->process;
+
+	if (!p->apparmor && !p->selinux && !spec_has_ns(c->o->spec, NS_USER))
+		return 0;
+	c->proc = procfs_open(e);
+	return c->proc < 0 ? -1 : 0;
+}
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static int join_failed(const struct child *c, const char *what, struct err *e)
+{
+	if (has_ended(c->pidfd))
+		return err_set(e, ERR_NOT_FOUND, "the container has ended");
+	return err_sys(e, "%s", what);
+}
+
+static int step_join(struct child *c, struct err *e)
+{
+	bool user = spec_has_ns(c->o->spec, NS_USER);
+	int all = 0, rc = 0;
+
+	for (enum ns_kind k = 0; k < NS_KINDS; k++)
+		if (spec_has_ns(c->o->spec, k) && k != NS_USER)
+			all |= ns_flag(k);
+	/* Namespaces that the host's root owns can be joined before the user namespace only, those
+	 * of a user who is no root after it only. */
+	if (all)
+		rc = setns(c->pidfd, all);
+	if (rc < 0 && !(user && errno == EPERM))
+		return join_failed(c, "join the container's namespaces", e);
+	/* EINVAL: we are in it already. */
+	if (user && setns(c->pidfd, CLONE_NEWUSER | (rc < 0 ? all : 0)) < 0 && errno != EINVAL)
+		return join_failed(c, "join the container's user namespace", e);
+	return process_become_root(c->o->spec, e);
+}
+
+/* The child is seen by others of the container from its first moment, and with CAP_SYS_PTRACE they
+ * may use what it has: so nothing that leads out of the container is left by then, no descriptor
+ * and no root, and it is born not dumpable. */
+static pid_t join_and_clone(void *ctx, int *out, struct err *e)
+{
+	struct child *c = ctx;
+	struct clone_args a = {.flags = CLONE_PARENT};
+	int *keep[] = {
+		&c->sync, &c->pidfd, &c->proc, &c->stdio[0], &c->stdio[1], &c->stdio[2], out};
+	pid_t pid;
+
+	if (process_follow(c->sync, e) < 0)
+		return -1;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(e, "PR_SET_DUMPABLE");
+	if (step_cgroup(c, e) < 0 || step_procfs(c, e) < 0 ||
+		process_close_others(c->o->preserve_fds, keep, 7, e) < 0 || step_join(c, e) < 0)
+		return -1;
+	pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+	/* A pid namespace whose first process has ended takes no more: ENOMEM. */
+	return pid < 0 ? join_failed(c, "clone into the container", e) : pid;
+}
+
+/* ---- the child ---- */
 
 static int step_alone(struct child *c, struct err *e)
 {
@@ -149,53 +228,6 @@ static int step_alone(struct child *c, struct err *e)
 		errno != ENOSYS)
 		return err_sys(e, "new session keyring");
 	return 0;
-}
-
-static int step_cgroup(struct child *c, struct err *e)
-{
-	if (c->cgroup && cgroup_join(c->cgroup, e) < 0)
-		return -1;
-	return sched_affinity(c->o->process->exec_cpus_final, e);
-}
-
-/* Before the join: in a user namespace the kernel might not let us make one. We are in the
- * container's pid namespace already. */
-static int step_procfs(struct child *c, struct err *e)
-{
-	const struct spec_process *p = c->o->process;
-
-	if (!p->apparmor && !p->selinux && !spec_has_ns(c->o->spec, NS_USER))
-		return 0;
-	c->proc = procfs_open(e);
-	return c->proc < 0 ? -1 : 0;
-}
-
-/* Before anything of the container can be met. */
-static int step_close(struct child *c, struct err *e)
-{
-	int *keep[] = {&c->sync, &c->pidfd, &c->proc, &c->stdio[0], &c->stdio[1], &c->stdio[2]};
-
-	return process_close_others(c->o->preserve_fds, keep, 6, e);
-}
-
-static int step_join(struct child *c, struct err *e)
-{
-	bool user = spec_has_ns(c->o->spec, NS_USER);
-	int all = 0, rc = 0;
-
-	for (enum ns_kind k = 0; k < NS_KINDS; k++)
-		if (spec_has_ns(c->o->spec, k) && k != NS_PID && k != NS_USER)
-			all |= ns_flag(k);
-	/* Namespaces that the host's root owns can be joined before the user namespace only, those
-	 * of a user who is no root after it only. */
-	if (all)
-		rc = setns(c->pidfd, all);
-	if (rc < 0 && !(user && errno == EPERM))
-		return err_sys(e, "join the container's namespaces");
-	/* EINVAL: we are in it already. */
-	if (user && setns(c->pidfd, CLONE_NEWUSER | (rc < 0 ? all : 0)) < 0 && errno != EINVAL)
-		return err_sys(e, "join the container's user namespace");
-	return process_become_root(c->o->spec, e);
 }
 
 static int step_streams(struct child *c, struct err *e)
@@ -232,7 +264,7 @@ static int step_ready(struct child *c, struct err *e)
 }
 
 static int (*const steps[])(struct child *c, struct err *e) = {
-	step_alone, step_cgroup, step_procfs, step_close, step_join, step_streams, step_ready};
+	step_alone, step_streams, step_ready};
 
 static int send_listener(void *ctx, int fd, struct err *e)
 {
@@ -267,65 +299,27 @@ static void __attribute__((noreturn)) child_main(struct child *c)
 
 /* ---- the parent ---- */
 
-static bool has_ended(int pidfd)
-{
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
-}
-
-/* Our next child is to be in the container's pid namespace. *inside: and we are in its user
- * namespace now. */
-static int enter_pids(const struct exec_options *o, bool *inside, struct err *e)
-{
-	*inside = false;
-	if (!spec_has_ns(o->spec, NS_PID) || setns(o->pidfd, CLONE_NEWPID) == 0)
-		return 0;
-	if (errno == EPERM && spec_has_ns(o->spec, NS_USER) &&
-		setns(o->pidfd, CLONE_NEWPID | CLONE_NEWUSER) == 0) {
-		*inside = true;
-		return 0;
-	}
-	if (has_ended(o->pidfd))
-		return err_set(e, ERR_NOT_FOUND, "the container has ended");
-	return err_sys(e, "join the container's pid namespace");
-}
-
-static pid_t clone_child(struct exec *x, int into)
-{
-	struct clone_args a = {
-		.flags = CLONE_PIDFD, .pidfd = (uintptr_t)&x->pidfd, .exit_signal = SIGCHLD};
-
-	if (into >= 0) {
-		a.flags |= CLONE_INTO_CGROUP;
-		a.cgroup = (unsigned)into;
-	}
-	return (pid_t)syscall(SYS_clone3, &a, sizeof(a));
-}
-
 static int spawn(struct exec *x, struct target *t, const struct exec_options *o, int sock,
 	int theirs, struct err *e)
 {
-	bool own = o->cgroup && o->cgroup->ndirs;
+	bool own = o->cgroup && o->cgroup->ndirs, may_retry = own && t->c.v2 && !o->sub_cgroups.n;
+	struct child c = {o, own ? &t->c : NULL, theirs, o->pidfd, -1, -1,
+		{o->stdio[0], o->stdio[1], o->stdio[2]}};
+	struct helper h = {join_and_clone, &c, own ? cgroup_clone_fd(&t->c) : -1, sock, &c.sync};
+	struct err why = {0};
 
-	x->pid = clone_child(x, own ? cgroup_clone_fd(&t->c) : -1);
-	if (x->pid < 0 && own && t->c.v2 && !o->sub_cgroups.n &&
-		(errno == EBUSY || errno == EOPNOTSUPP)) {
+	x->pid = helper_clone(&h, &x->pidfd, &why);
+	if (x->pid < 0 && may_retry && (why.sys == EBUSY || why.sys == EOPNOTSUPP)) {
 		if (follow_first(t, o, e) < 0)
 			return -1;
-		x->pid = clone_child(x, cgroup_clone_fd(&t->c));
+		h.cgroup = cgroup_clone_fd(&t->c);
+		x->pid = helper_clone(&h, &x->pidfd, &why);
 	}
-	if (x->pid == 0) {
-		struct child c = {o, own ? &t->c : NULL, theirs, o->pidfd, -1, -1,
-			{o->stdio[0], o->stdio[1], o->stdio[2]}};
-
-		close(sock);
+	if (x->pid == 0)
 		child_main(&c);
-	}
-	/* A pid namespace whose first process has ended takes no more: ENOMEM. */
-	if (x->pid < 0 && has_ended(o->pidfd))
-		return err_set(e, ERR_NOT_FOUND, "the container has ended");
-	return x->pid < 0 ? err_sys(e, "clone into the container") : 0;
+	if (x->pid < 0 && e)
+		*e = why;
+	return x->pid < 0 ? -1 : 0;
 }
 
 /* Until exec closes the other side. */
@@ -371,48 +365,10 @@ void exec_kill(struct exec *x)
 		;
 }
 
-/* What we are for a moment only. */
-struct before {
-	int pids; /* the namespace that our children are in */
-	int dumpable;
-	char score[PROCESS_SCORE_SIZE];
-};
-
-static int go_back(const struct before *b, struct err *e)
-{
-	/* The root of a user namespace (an engine without root) may not: its next child would be in
-	 * the container, but it has none. */
-	if (setns(b->pids, CLONE_NEWPID) < 0 && errno != EPERM)
-		return err_sys(e, "go back to our own pid namespace");
-	if (b->dumpable == 1 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-		return err_sys(e, "PR_SET_DUMPABLE");
-	return process_score_back(b->score, e);
-}
-
-/* The child is born not dumpable: from its first moment others of the container may see it. They do
- * not see us; but from its user namespace there is no way back, and there we stay so. */
-static int spawn_unseen(struct exec *x, struct target *t, const struct exec_options *o, int sock,
-	int theirs, struct err *e)
-{
-	struct before b = {.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)};
-	auto_fd int pids = sys_open("/proc/self/ns/pid", O_RDONLY, 0);
-	bool inside;
-
-	b.pids = pids;
-	if (pids < 0)
-		return err_sys(e, "our own pid namespace");
-	if (process_score(o->process, b.score, e) < 0)
-		return -1;
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return err_sys(e, "PR_SET_DUMPABLE");
-	if (enter_pids(o, &inside, e) < 0 || spawn(x, t, o, sock, theirs, e) < 0)
-		return -1;
-	return inside ? 0 : go_back(&b, e);
-}
-
 static int start(
 	struct exec *x, struct target *t, const struct exec_options *o, int *status, struct err *e)
 {
+	char score[PROCESS_SCORE_SIZE];
 	int pair[2];
 
 	for (size_t i = 0; i < o->sub_cgroups.n; i++)
@@ -425,7 +381,8 @@ static int start(
 	auto_fd int sock = pair[0];
 	auto_fd int theirs = pair[1];
 
-	if (spawn_unseen(x, t, o, sock, theirs, e) < 0)
+	if (process_score(o->process, score, e) < 0 || spawn(x, t, o, sock, theirs, e) < 0 ||
+		process_score_back(score, e) < 0)
 		return -1;
 	sys_close_ref(&theirs);
 	return wait_started(x, o, sock, status, e);

@@ -2,15 +2,13 @@
  *
  *	exec_start -> [running] -> supervise_run() (or not: detached) -> exec_fini
  *
- * The new process is cloned into the container's cgroup and pid namespace (on cgroup version 1 it
- * moves itself), closes what the container has no business with, joins the other namespaces by the
- * pidfd of the first process, confines itself, and executes. Nothing of the container's is executed
- * or trusted before.
+ * A helper (helper.h) enters the container's cgroup and all its namespaces, with no descriptor left
+ *that leads out, and clones the new process, which confines itself and executes: from the first
+ *moment that others of the container can see it, it has nothing of the host's. Nothing of the
+ *container's is executed or trusted before.
  *
- * The caller must have one thread. Where only the owner of the container's user namespace may join
- * that (without root), the caller is in it afterwards, is not dumpable, keeps the process's
- * oom_score_adj, and has its further children in the container's pid namespace.
- * Source: setns(2), clone(2), runc's exec(8). */
+ * The caller must have one thread.
+ */
 #ifndef RUNTIME_EXEC_H
 #define RUNTIME_EXEC_H
 
