@@ -733,3 +733,22 @@ except OSError as e:
 	expect_status 0
 	delete_container
 }
+
+@test "a process with CAP_SYS_PTRACE finds nothing of the host in one that exec starts" {
+	all_capabilities
+	touch "$OUTSIDE/mark"
+	# Stops whatever is to come, and looks from where it stands.
+	start_container "n=2
+		while :; do
+			kill -STOP \$n 2>/dev/null && {
+				[ ! -e /proc/\$n/root$OUTSIDE/mark ] || echo \$n >>/escaped
+				: >>/caught; kill -CONT \$n; n=\$((n + 1)); }
+			[ ! -e /proc/\$((n + 1)) ] || n=\$((n + 1))
+		done"
+	for _ in $(seq 60); do
+		oci exec "$ID" true
+	done
+	[ -e "$B/rootfs/caught" ] || skip "none was stopped in time"
+	[ ! -e "$B/rootfs/escaped" ] || fail "reached the host from: $(<"$B/rootfs/escaped")"
+	delete_container
+}
