@@ -20,6 +20,11 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE) 2>/d
 ALL_CFLAGS = -std=gnu17 $(WARN) -fstack-protector-strong -fPIE -pthread $(CFLAGS) $(PKG_CFLAGS)
 LDFLAGS_ALL = -pthread -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
 STATIC ?= -static-pie
+# Where the static programs that start containers begin: runtime/self-start.c
+comma := ,
+ifneq ($(and $(filter -static-pie,$(STATIC)),$(findstring x86_64,$(shell $(CC) -dumpmachine))),)
+ENTRY := -Wl$(comma)--entry=svrun_start,--undefined=svrun_start
+endif
 
 # Which folders a folder may use; scripts/check-deps checks the same table in the includes.
 USES_base := base
@@ -46,10 +51,10 @@ $(O)/obj/%.o: %.c
 	@echo "CC $<"; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 
 $(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun runtime images base,$(call lib,$d))
-	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm
+	@echo "LD $@"; $(CC) $(STATIC) $(ENTRY) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm
 
 $(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun runtime base,$(call lib,$d))
-	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lcrypto -lm
+	@echo "LD $@"; $(CC) $(STATIC) $(ENTRY) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lcrypto -lm
 
 $(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
