@@ -67,9 +67,9 @@ static int step_alone(struct build *b, struct err *e)
 	if (process_follow(b->c->sync, e) < 0)
 		return -1;
 	/* Until exec this process is the runtime, with its memory and descriptors: nothing inside
-	 * may look at it. (In a new user namespace there is nobody yet, and a supervisor without
-	 * root must be able to write to our /proc/PID/uid_map.) */
-	if (!spec_new_ns(b->s, NS_USER) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	 * may look at it. (But a supervisor without root must be able to write to our
+	 * /proc/PID/uid_map.) */
+	if (!b->c->seen && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "PR_SET_DUMPABLE");
 	/* Its own session: no way to the host's terminal (TIOCSTI). */
 	if (setsid() < 0)

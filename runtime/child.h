@@ -14,6 +14,7 @@ struct child {
 	int root;                    /* detached; -1: the child opens spec->root itself */
 	int devices;                 /* of dev_prepare(), or -1 */
 	int sync;
+	bool seen; /* stay dumpable until the ids are mapped: see step_alone() */
 	bool gate; /* wait, first of all, for what only the parent can do (ids, scope, devices) */
 };
 

@@ -97,20 +97,26 @@ static pid_t clone_child(struct container *c, uint64_t more, struct err *e)
 	return -1;
 }
 
+/* /proc/PID/uid_map of a process that is not dumpable belongs to root: see child.c. */
+static bool stays_seen(const struct container *c)
+{
+	return spec_new_ns(c->spec, NS_USER) && geteuid() != 0;
+}
+
 static pid_t join_and_clone(void *ctx, int *out, struct err *e)
 {
 	struct container *c = ctx;
 
 	(void)out;
-	/* Who is in the pid namespace already sees the child from its first moment. (A new user
-	 * namespace's /proc/PID/uid_map must be ours to write: child.c.) */
-	if (!spec_new_ns(c->spec, NS_USER))
+	/* Who is in the pid namespace already sees the child from its first moment. */
+	if (!stays_seen(c))
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	return ns_join(c->spec, e) < 0 ? -1 : clone_child(c, CLONE_PARENT, e);
 }
 
 static int spawn(struct container *c, int root, struct err *e)
 {
+	bool seen = stays_seen(c);
 	char score[PROCESS_SCORE_SIZE];
 	int pair[2];
 
@@ -130,7 +136,7 @@ static int spawn(struct container *c, int root, struct err *e)
 	}
 	if (c->pid == 0) {
 		struct child child = {c->o, c->mounts, c->has_cgroup ? &c->cgroup : NULL, root,
-			c->devices, theirs, needs_gate(c)};
+			c->devices, theirs, seen, needs_gate(c)};
 
 		close(c->sync);
 		child_main(&child);

@@ -734,19 +734,38 @@ except OSError as e:
 	delete_container
 }
 
-@test "a process with CAP_SYS_PTRACE finds nothing of the host in one that exec starts" {
-	all_capabilities
+# A script that stops whatever process is to come, and looks from where it stands for $OUTSIDE/mark.
+watcher() {
 	touch "$OUTSIDE/mark"
-	# Stops whatever is to come, and looks from where it stands.
-	start_container "n=2
+	echo "n=2
 		while :; do
 			kill -STOP \$n 2>/dev/null && {
 				[ ! -e /proc/\$n/root$OUTSIDE/mark ] || echo \$n >>/escaped
 				: >>/caught; kill -CONT \$n; n=\$((n + 1)); }
 			[ ! -e /proc/\$((n + 1)) ] || n=\$((n + 1))
 		done"
+}
+
+@test "a process with CAP_SYS_PTRACE finds nothing of the host in one that exec starts" {
+	all_capabilities
+	start_container "$(watcher)"
 	for _ in $(seq 60); do
 		oci exec "$ID" true
+	done
+	[ -e "$B/rootfs/caught" ] || skip "none was stopped in time"
+	[ ! -e "$B/rootfs/escaped" ] || fail "reached the host from: $(<"$B/rootfs/escaped")"
+	delete_container
+}
+
+@test "a process sees nothing of the host in a container that is made in its pid namespace" {
+	local pid
+	start_container "$(watcher)"
+	pid=$(oci state "$ID" | jq .pid)
+	make_bundle "$T/second" '.linux.namespaces += [{type: "user"}]
+		| .linux.uidMappings = [{containerID: 0, hostID: 200000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+	change_config "$T/second" '(.linux.namespaces[] | select(.type == "pid")).path = "/proc/\($p)/ns/pid"' --argjson p "$pid"
+	for _ in $(seq 30); do
+		run_split oci run --bundle "$T/second" "$ID-2" # it may fail: it is stopped, and others' children
 	done
 	[ -e "$B/rootfs/caught" ] || skip "none was stopped in time"
 	[ ! -e "$B/rootfs/escaped" ] || fail "reached the host from: $(<"$B/rootfs/escaped")"
