@@ -218,6 +218,100 @@ void json_doc_locate(
 	}
 }
 
+/* ---- a text that may be anything ---- */
+
+/* Behind the string at p; NULL when it does not end. */
+static const char *past_string(const char *p, const char *end)
+{
+	for (p++; p < end; p++)
+		if (*p == '"')
+			return p + 1;
+		else if (*p == '\\')
+			p++;
+	return NULL;
+}
+
+static const char *past_space(const char *p, const char *end)
+{
+	while (p < end && isspace((unsigned char)*p))
+		p++;
+	return p;
+}
+
+/* Behind the value at p, as far as brackets and quotes tell. */
+static const char *past_value(const char *p, const char *end)
+{
+	size_t depth = 0;
+
+	while (p && p < end) {
+		if (*p == '"') {
+			p = past_string(p, end);
+			if (depth == 0)
+				return p;
+		} else if (*p == '{' || *p == '[') {
+			depth++;
+			p++;
+		} else if (*p == '}' || *p == ']') {
+			if (depth <= 1)
+				return depth ? p + 1 : p;
+			depth--;
+			p++;
+		} else if (depth == 0 && (*p == ',' || isspace((unsigned char)*p))) {
+			return p;
+		} else {
+			p++;
+		}
+	}
+	return NULL;
+}
+
+/* The member `key` of the object at p: its value, or NULL. */
+static const char *member(const char *p, const char *end, const char *key)
+{
+	size_t n = strlen(key);
+
+	if (p >= end || *p != '{')
+		return NULL;
+	p = past_space(p + 1, end);
+	while (p < end && *p == '"') {
+		const char *k = p + 1;
+
+		p = past_string(p, end);
+		if (!p)
+			return NULL;
+		bool found = (size_t)(p - k) == n + 1 && memcmp(k, key, n) == 0;
+
+		p = past_space(p, end);
+		if (p >= end || *p != ':')
+			return NULL;
+		p = past_space(p + 1, end);
+		if (found)
+			return p;
+		p = past_value(p, end);
+		if (!p)
+			return NULL;
+		p = past_space(p, end);
+		if (p >= end || *p != ',')
+			return NULL;
+		p = past_space(p + 1, end);
+	}
+	return NULL;
+}
+
+bool json_find(
+	const char *text, size_t n, const char *const *keys, const char **from, const char **to)
+{
+	const char *end = text + n, *p = past_space(text, end);
+
+	for (; p && *keys; keys++)
+		p = member(p, end, *keys);
+	*from = p;
+	*to = p ? past_value(p, end) : NULL;
+	return *to != NULL;
+}
+
+/* ---- access ---- */
+
 static int missing(const char *key, const char *type, const json_t *v, struct err *e)
 {
 	if (!v)

@@ -35,6 +35,11 @@ void json_doc_fini(struct json_doc *d);
 void json_doc_locate(
 	const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col);
 
+/* The value of a member of a member ..., by its keys (the last is NULL), in a text that nobody has
+ * parsed yet: *from and *to, or false when there is none to be seen. Keys with escapes are not. */
+bool json_find(
+	const char *text, size_t n, const char *const *keys, const char **from, const char **to);
+
 /* Parse machine-written text without positions. CORRUPT on error. */
 json_t *json_parse(const void *p, size_t n, struct err *e) must_check;
 

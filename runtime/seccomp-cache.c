@@ -1,100 +1,120 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <seccomp.h>
 #include <unistd.h>
 
-#include "base/digest.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/seccomp.h"
 
-/* A file: the header, then `count` instructions. Its name is the digest of what it was made from,
- * in hex. It never leaves the machine. */
+/* A file: the header, then `count` instructions, then the `text_size` bytes of what they were made
+ * from. Its name is a hash of that text, which need not be a strong one: the text itself is
+ * compared. It never leaves the machine. */
 struct header {
 	char magic[8];
-	uint32_t flags, count, notifies;
-	struct digest code;
+	uint32_t flags, count, notifies, text_size;
+	uint64_t sum; /* of the instructions: what is damaged is made again */
 };
 
 enum {
 	/* Raise it when seccomp.c or seccomp-bpf.c make something else of the same source. */
-	FORMAT = 2,
-	FILE_MAX = 64 << 10,
+	FORMAT = 3,
+	TEXT_MAX = 1 << 20,
+	FILE_MAX = TEXT_MAX + (64 << 10),
+	NAME_SIZE = 17,
 	KEPT_MAX = 256, /* files; beyond, all are dropped: the folder may lie in memory */
 };
 static const char magic[8] = {"svrunbpf"};
 
-static int add(const char *p, size_t n, void *hash)
+/* FNV-1a, 64 bits. */
+static uint64_t hash(const void *p, size_t n)
 {
-	hash_add(hash, p, n);
-	return 0;
+	const unsigned char *c = p;
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ c[i]) * UINT64_C(1099511628211);
+	return h;
 }
 
-/* -1: the source has no text, and so no name that it alone has. */
-static int make_name(const struct spec_seccomp *s, char name[DIGEST_HEX + 1])
+/* The text with what else decides what is made of it. */
+static void make_key(struct buf *key, const char *text, size_t n, char name[NAME_SIZE])
 {
-	char version[64];
-	struct digest d;
-	struct hash h;
+	*key = BUF_INIT(TEXT_MAX + 256);
+	buf_printf(key, "%s %x %d ", SVRUN_VERSION, seccomp_arch_native(), FORMAT);
+	buf_put(key, text, n);
+	snprintf(name, NAME_SIZE, "%016" PRIx64, hash(key->data, key->len));
+}
 
-	snprintf(version, sizeof(version), "%s %x %d ", SVRUN_VERSION, seccomp_arch_native(),
-		FORMAT);
-	hash_init(&h, HASH_SHA256);
-	hash_add(&h, version, strlen(version));
-	if (json_dump_callback(s->source, add, &h, JSON_COMPACT) < 0)
-		return -1;
-	d = hash_digest(&h);
-	digest_hex(&d, name);
-	return 0;
+static void pack(const struct seccomp_prog *p, const struct buf *key, struct buf *out)
+{
+	size_t bytes = p->n * sizeof(*p->code), text = key ? key->len : 0;
+	struct header head = {.flags = p->flags,
+		.count = (uint32_t)p->n,
+		.notifies = p->notifies,
+		.text_size = (uint32_t)text,
+		.sum = hash(p->code, bytes)};
+
+	memcpy(head.magic, magic, sizeof(magic));
+	*out = BUF_INIT(sizeof(head) + bytes + text);
+	buf_put(out, &head, sizeof(head));
+	buf_put(out, p->code, bytes);
+	if (text)
+		buf_put(out, key->data, text);
 }
 
 void seccomp_pack(const struct seccomp_prog *p, struct buf *out)
 {
-	size_t bytes = p->n * sizeof(*p->code);
-	struct header head = {.flags = p->flags, .count = (uint32_t)p->n, .notifies = p->notifies};
+	pack(p, NULL, out);
+}
 
-	memcpy(head.magic, magic, sizeof(magic));
-	head.code = digest_of(p->code, bytes);
-	*out = BUF_INIT(sizeof(head) + bytes);
-	buf_put(out, &head, sizeof(head));
-	buf_put(out, p->code, bytes);
+static int unpack(
+	struct seccomp_prog *p, const struct buf *key, const char *data, size_t n, struct err *e)
+{
+	size_t text = key ? key->len : 0, bytes = 0;
+	struct header head;
+
+	if (n >= sizeof(head)) {
+		memcpy(&head, data, sizeof(head));
+		bytes = head.count * sizeof(*p->code);
+	}
+	if (n < sizeof(head) || memcmp(head.magic, magic, sizeof(magic)) != 0 || head.count < 1 ||
+		head.count > BPF_MAXINSNS || head.text_size != text ||
+		n != sizeof(head) + bytes + text)
+		return err_set(e, ERR_CORRUPT, "not a compiled seccomp filter");
+	if (head.sum != hash(data + sizeof(head), bytes))
+		return err_set(e, ERR_CORRUPT, "a damaged seccomp filter");
+	if (text && memcmp(data + sizeof(head) + bytes, key->data, text) != 0)
+		return err_set(e, ERR_CORRUPT, "another seccomp filter");
+	*p = (struct seccomp_prog){.flags = head.flags, .notifies = head.notifies, .n = head.count};
+	p->code = mem_dup(data + sizeof(head), bytes);
+	return 0;
 }
 
 int seccomp_unpack(struct seccomp_prog *p, const void *data, size_t n, struct err *e)
 {
-	struct header head;
-	struct digest d;
-	const char *code = (const char *)data + sizeof(head);
-
-	if (n >= sizeof(head))
-		memcpy(&head, data, sizeof(head));
-	if (n < sizeof(head) || memcmp(head.magic, magic, sizeof(magic)) != 0 || head.count < 1 ||
-		head.count > BPF_MAXINSNS ||
-		n != sizeof(head) + head.count * sizeof(struct sock_filter))
-		return err_set(e, ERR_CORRUPT, "not a compiled seccomp filter");
-	d = digest_of(code, n - sizeof(head));
-	if (!digest_eq(&d, &head.code))
-		return err_set(e, ERR_CORRUPT, "a damaged seccomp filter");
-	*p = (struct seccomp_prog){.flags = head.flags, .notifies = head.notifies, .n = head.count};
-	p->code = mem_dup(code, n - sizeof(head));
-	return 0;
+	return unpack(p, NULL, data, n, e);
 }
 
-/* 1 when the file is there and whole, 0 when it is of no use. */
-static int read_cached(struct seccomp_prog *p, int dir, const char *name)
+int seccomp_recall(struct seccomp_prog *p, int dir, const char *text, size_t n)
 {
-	auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW, 0);
-	auto_buf struct buf file = BUF_INIT(FILE_MAX);
+	auto_buf struct buf key = BUF_INIT(0), file = BUF_INIT(FILE_MAX);
+	char name[NAME_SIZE];
 	struct stat st;
 
+	if (dir < 0 || n > TEXT_MAX)
+		return 0;
+	make_key(&key, text, n, name);
+	auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW, 0);
 	/* Another user's file would be another user's filter. */
 	if (fd < 0 || sys_fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 		st.st_mode & (S_IWGRP | S_IWOTH))
 		return 0;
 	return file_read_fd(fd, name, &file, NULL) == 0 && file.data &&
-	       seccomp_unpack(p, file.data, file.len, NULL) == 0;
+	       unpack(p, &key, file.data, file.len, NULL) == 0;
 }
 
 static void drop_many(int dir)
@@ -117,11 +137,15 @@ static void drop_many(int dir)
 	closedir(d);
 }
 
-static void write_cached(const struct seccomp_prog *p, int dir, const char *name)
+void seccomp_remember(const struct seccomp_prog *p, int dir, const char *text, size_t n)
 {
-	auto_buf struct buf file;
+	auto_buf struct buf key = BUF_INIT(0), file = BUF_INIT(0);
+	char name[NAME_SIZE];
 
-	seccomp_pack(p, &file);
+	if (dir < 0 || n > TEXT_MAX)
+		return;
+	make_key(&key, text, n, name);
+	pack(p, &key, &file);
 	drop_many(dir);
 	/* Only time is lost when it cannot be kept. */
 	if (file_write(dir, name, file.data, file.len, 0600, NULL) < 0)
@@ -130,15 +154,14 @@ static void write_cached(const struct seccomp_prog *p, int dir, const char *name
 
 int seccomp_cached(struct seccomp_prog *p, int dir, const struct spec_seccomp *s, struct err *e)
 {
-	char name[DIGEST_HEX + 1];
+	auto_free char *text = json_dumps(s->source, JSON_COMPACT);
+	size_t n = text ? strlen(text) : 0;
 
-	if (dir < 0 || !s->source || make_name(s, name) < 0)
-		return seccomp_compile(p, s, e);
-	*p = (struct seccomp_prog){.flags = s->flags, .notifies = s->notifies};
-	if (read_cached(p, dir, name))
+	if (text && seccomp_recall(p, dir, text, n))
 		return 0;
 	if (seccomp_compile(p, s, e) < 0)
 		return -1;
-	write_cached(p, dir, name);
+	if (text)
+		seccomp_remember(p, dir, text, n);
 	return 0;
 }

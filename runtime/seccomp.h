@@ -66,10 +66,12 @@ struct seccomp_prog {
 int seccomp_compile(struct seccomp_prog *p, const struct spec_seccomp *s, struct err *e) must_check;
 void seccomp_prog_fini(struct seccomp_prog *p);
 
-/* The same through a cache: the folder `dir` (0700, below the runtime's root; -1: none) keeps
- * compiled programs by the digest of their source, the architecture and this version
- * (seccomp-cache.c). A file that does not fit is compiled again and replaced; a folder that cannot
- * be written does no harm. */
+/* Compiled programs kept in the folder `dir` (0700, below the runtime's root; -1: none) by the text
+ * that they were made from (seccomp-cache.c): 1 when there is one of this text, whole and ours,
+ * else 0. A folder that cannot be written does no harm. */
+int seccomp_recall(struct seccomp_prog *p, int dir, const char *text, size_t n);
+void seccomp_remember(const struct seccomp_prog *p, int dir, const char *text, size_t n);
+/* Both, with the text of s->source, compiling in between. */
 int seccomp_cached(
 	struct seccomp_prog *p, int dir, const struct spec_seccomp *s, struct err *e) must_check;
 

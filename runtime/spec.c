@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "runtime/hooks.h"
 
-enum { SPEC_MAX = 8 << 20, HOST_NAME_BYTES = 64 };
+enum { HOST_NAME_BYTES = 64 };
 
 int spec_pair(const struct at *a, void *out, struct err *e)
 {
@@ -199,16 +199,25 @@ int spec_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max, s
 	return spec_doc_parse(d, path, text.data, text.len, e);
 }
 
-int spec_load(struct spec *s, int dirfd, const char *path, struct err *e)
+int spec_parse(struct spec *s, const char *name, const char *text, size_t n, struct err *e)
 {
 	struct json_doc doc;
 	int rc;
 
-	if (spec_doc_load(&doc, dirfd, path, SPEC_MAX, e) < 0)
+	if (spec_doc_parse(&doc, name, text, n, e) < 0)
 		return -1;
-	rc = spec_read(s, doc.root, path, e);
+	rc = spec_read(s, doc.root, name, e);
 	json_doc_fini(&doc);
 	return rc;
+}
+
+int spec_load(struct spec *s, int dirfd, const char *path, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
+
+	return file_read(dirfd, path, &text, e) < 0
+		       ? -1
+		       : spec_parse(s, path, text.data ? text.data : "", text.len, e);
 }
 
 void spec_fini(struct spec *s)

@@ -291,6 +291,10 @@ int spec_doc_load(
 int spec_read(struct spec *s, json_t *json, const char *name, struct err *e) must_check;
 /* The same from a file of at most 8 MiB. */
 int spec_load(struct spec *s, int dirfd, const char *path, struct err *e) must_check;
+/* The same from a text. */
+int spec_parse(
+	struct spec *s, const char *name, const char *text, size_t n, struct err *e) must_check;
+enum { SPEC_MAX = 8 << 20 };
 void spec_fini(struct spec *s);
 
 /* A process alone, as `exec --process FILE` has it; strings are borrowed from json, arrays live in

@@ -54,24 +54,70 @@ static int open_filters(const struct state *s)
 	return sys_openat(s->root, STATE_FILTERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
+/* The config's text. Most of it are the rules of its filter, which engines make the same each time:
+ * of a filter that was compiled before, their text is enough, and `cut` is the config without them.
+ */
+static int recall_filter(struct seccomp_prog *filter, int filters, const struct buf *text,
+	const char *from, const char *to, struct buf *cut)
+{
+	static const char instead[] = "{\"defaultAction\":\"SCMP_ACT_ERRNO\"}";
+
+	if (*from != '{' || !seccomp_recall(filter, filters, from, (size_t)(to - from)))
+		return 0;
+	if (filter->notifies) { /* the agent's address is needed, too */
+		seccomp_prog_fini(filter);
+		return 0;
+	}
+	*cut = BUF_INIT(text->len + sizeof(instead));
+	buf_put(cut, text->data, (size_t)(from - text->data));
+	buf_put(cut, instead, sizeof(instead) - 1);
+	buf_put(cut, to, (size_t)(text->data + text->len - to));
+	return 1;
+}
+
+static int read_config(struct spec *spec, struct seccomp_prog *filter, int filters,
+	const struct buf *text, const char *name, struct err *e)
+{
+	static const char *const keys[] = {"linux", "seccomp", NULL};
+	auto_buf struct buf cut = BUF_INIT(0);
+	const char *from, *to;
+	bool seen = json_find(text->data, text->len, keys, &from, &to);
+
+	if (seen && recall_filter(filter, filters, text, from, to, &cut)) {
+		if (spec_parse(spec, name, cut.data, cut.len, NULL) == 0)
+			return 0;
+		seccomp_prog_fini(filter); /* read again, so that places in errors are right */
+	}
+	if (spec_parse(spec, name, text->data, text->len, e) < 0)
+		return -1;
+	if (!spec->has_seccomp)
+		return 0;
+	if (seccomp_compile(filter, &spec->seccomp, e) < 0)
+		return -1;
+	if (seen)
+		seccomp_remember(filter, filters, from, (size_t)(to - from));
+	return 0;
+}
+
 int oci_read_bundle(struct state *s, struct spec *spec, struct seccomp_prog *filter,
 	const char *folder, const char *config, struct err *e)
 {
+	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
 	auto_free char *bundle = realpath(folder, NULL);
 	auto_fd int dir = bundle ? sys_open(bundle, O_PATH | O_DIRECTORY, 0) : -1;
+	auto_fd int filters = open_filters(s);
 
 	if (dir < 0)
 		return err_sys(e, "bundle %s", folder);
 	s->bundle = steal_ptr(&bundle);
-	if (spec_load(spec, dir, config, e) < 0)
+	if (file_read(dir, config, &text, e) < 0)
 		return -1;
-	if (spec->has_seccomp) {
-		auto_fd int filters = open_filters(s);
-
-		if (seccomp_cached(filter, filters, &spec->seccomp, e) < 0 ||
-			state_keep_filter(s, filter, e) < 0)
-			return -1;
-	}
+	if (!text.data)
+		return err_set(e, ERR_CORRUPT, "%s: empty", config);
+	if (read_config(spec, filter, filters, &text, config, e) < 0)
+		return -1;
+	if (spec->has_seccomp && state_keep_filter(s, filter, e) < 0)
+		return -1;
 	return state_keep_config(s, spec, e);
 }
 

@@ -80,6 +80,47 @@ TEST(text_is_sorted_and_stable)
 	assert_string_equal(b.data, "{\"a\":[true,null],\"b\":1}");
 }
 
-RUN_TESTS(cmocka_unit_test(a_pointer_finds_line_and_column),
+TEST(a_member_is_found_in_text_that_may_be_anything)
+{
+	static const char *const keys[] = {"a", "b", NULL};
+	static const struct {
+		const char *text, *value; /* NULL: not found */
+	} cases[] = {
+		{"{\"a\":{\"b\":1}}", "1"},
+		{" { \"x\" : [ \"]}\" , {} ] , \"a\" : { \"c\" : \"\\\"\" , \"b\" : [ 1 , "
+		 "{\"b\":2} ] } } ",
+			"[ 1 , {\"b\":2} ]"},
+		{"{\"a\":{\"b\":\"x\\\\\"},\"b\":3}", "\"x\\\\\""},
+		{"{\"a\":{\"b\":null,\"c\":1}}", "null"},
+		{"{\"b\":{\"a\":1}}", NULL},
+		{"{\"a\":{\"b\":", NULL},
+		{"{\"a\":{\"b\":\"", NULL},
+		{"{\"a\":{\"b\":\"\\", NULL},
+		{"{\"a\":{\"b\":[[[", NULL},
+		{"{\"a\":{\"b", NULL},
+		{"{\"a\"", NULL},
+		{"{\"a\":1}", NULL},
+		{"{", NULL},
+		{"[\"a\"]", NULL},
+		{"", NULL},
+	};
+	const char *from, *to;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t n = strlen(cases[i].text);
+		char *copy = mem_dup(cases[i].text, n ? n : 1); /* without its NUL */
+		bool found = json_find(copy, n, keys, &from, &to);
+
+		assert_int_equal(found, cases[i].value != NULL);
+		if (found) {
+			assert_int_equal(to - from, strlen(cases[i].value));
+			assert_memory_equal(from, cases[i].value, (size_t)(to - from));
+		}
+		free(copy);
+	}
+}
+
+RUN_TESTS(cmocka_unit_test(a_member_is_found_in_text_that_may_be_anything),
+	cmocka_unit_test(a_pointer_finds_line_and_column),
 	cmocka_unit_test(bad_text_is_refused_with_its_place),
 	cmocka_unit_test(typed_members_name_the_key), cmocka_unit_test(text_is_sorted_and_stable))
