@@ -105,7 +105,7 @@ tsan:
 # Every tests/fuzz/fuzz_X.c for FUZZ_SECONDS, starting from its corpus in tests/data/fuzz/X.
 FUZZ_SECONDS ?= 60
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-$(O)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(foreach d,builder images runtime base,$(call lib,$d))
+$(O)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(foreach d,svrun builder images runtime base,$(call lib,$d))
 	@mkdir -p $(@D)
 	@echo "LD $@"; $(CC) -pie -fsanitize=fuzzer $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
 fuzz-all: $(FUZZ)

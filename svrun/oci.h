@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
-#include "runtime/state.h"
 #include "svrun/command.h"
 #include "svrun/options.h"
+#include "svrun/state.h"
 
 /* The options before the verb. */
 struct oci {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "runtime/state.h"
+#include "svrun/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

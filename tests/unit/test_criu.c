@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/criu.h"
+#include "svrun/criu.h"
 
 /* ---- as criu ---- */
 

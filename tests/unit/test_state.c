@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/state.h"
+#include "svrun/state.h"
 
 static char dir[64];
 static int root;

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "runtime/state.h"
+#include "svrun/state.h"
 
 static void put_str(json_t *o, const char *key, const char *text)
 {

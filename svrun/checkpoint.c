@@ -1,4 +1,4 @@
-#include "runtime/checkpoint.h"
+#include "svrun/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "runtime/criu.h"
+#include "svrun/criu.h"
 
 #include <errno.h>
 #include <fcntl.h>

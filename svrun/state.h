@@ -10,8 +10,8 @@
  *means that creating did not get to the end. ROOT/.seccomp keeps compiled filters.
  *
  * Source: runtime-spec runtime.md "State". */
-#ifndef RUNTIME_STATE_H
-#define RUNTIME_STATE_H
+#ifndef SVRUN_STATE_H
+#define SVRUN_STATE_H
 
 #include <jansson.h>
 #include <stdbool.h>

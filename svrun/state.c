@@ -1,4 +1,4 @@
-#include "runtime/state.h"
+#include "svrun/state.h"
 
 #include <dirent.h>
 #include <errno.h>

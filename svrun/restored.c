@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/checkpoint.h"
 #include "runtime/ns.h"
+#include "svrun/checkpoint.h"
 
 enum { TEXT_MAX = 16 << 20, DEV_SIZE = 24, PROCESSES_MAX = 1 << 20 };
 

@@ -14,15 +14,15 @@
  * come from the config only.
  *
  * Source: criu(8), runc's checkpoint and restore. */
-#ifndef RUNTIME_CHECKPOINT_H
-#define RUNTIME_CHECKPOINT_H
+#ifndef SVRUN_CHECKPOINT_H
+#define SVRUN_CHECKPOINT_H
 
 #include <limits.h>
 
 #include "runtime/cgroup.h"
-#include "runtime/criu.h"
 #include "runtime/spec.h"
-#include "runtime/state.h"
+#include "svrun/criu.h"
+#include "svrun/state.h"
 
 /* criu's criu_cg_mode */
 enum checkpoint_cgroups {

@@ -3,8 +3,8 @@
  * configuration files, and none of our descriptors but those it is given.
  *
  * Thread rule: one caller. Source: criu's images/rpc.proto (protocol buffers, version 2). */
-#ifndef RUNTIME_CRIU_H
-#define RUNTIME_CRIU_H
+#ifndef SVRUN_CRIU_H
+#define SVRUN_CRIU_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/checkpoint.h"
 #include "runtime/hooks.h"
 #include "runtime/mount-point.h"
 #include "runtime/ns.h"
+#include "svrun/checkpoint.h"
 
 enum { REQUEST_MAX = 1 << 20, DESCRIPTORS_MAX = 64 << 10 };
 #define LOG "restore.log"
