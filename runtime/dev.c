@@ -5,9 +5,11 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
@@ -276,17 +278,34 @@ static int bind_console(int root, const struct own_mounts *own, int slave, struc
 	return at < 0 ? -1 : fs_attach(mnt, at, e);
 }
 
-int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err *e)
+/* What a container may have put over the multiplexer is not even opened: a device, or a file whose
+ * opening its owner hears of, would be by then. */
+static int open_multiplexer(int root, struct err *e)
 {
+	static const struct open_how how = {.flags = O_RDWR | O_NOCTTY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+	auto_fd int pts = sys_open_in_root(root, "/dev/pts", O_PATH | O_DIRECTORY, 0);
 	struct statfs fs;
-	int unlock = 0;
 
-	auto_fd int master = sys_open_in_root(root, "/dev/pts/ptmx", O_RDWR | O_NOCTTY, 0);
+	if (pts < 0)
+		return err_sys(e, "terminal: /dev/pts");
+	if (fstatfs(pts, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC)
+		return err_set(e, ERR_CORRUPT, "terminal: /dev/pts is not a devpts");
+	auto_fd int master = (int)syscall(SYS_openat2, pts, "ptmx", &how, sizeof(how));
 	if (master < 0)
 		return err_sys(e, "terminal: /dev/pts/ptmx");
-	if (fstatfs(master, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC ||
-		!verify(master, S_IFCHR, makedev(5, 2)))
-		return err_set(e, ERR_CORRUPT, "terminal: /dev/pts is not a devpts");
+	if (!verify(master, S_IFCHR, makedev(5, 2)))
+		return err_set(e, ERR_CORRUPT, "terminal: /dev/pts/ptmx is something else");
+	return steal_fd(&master);
+}
+
+int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err *e)
+{
+	int unlock = 0;
+
+	auto_fd int master = open_multiplexer(root, e);
+	if (master < 0)
+		return -1;
 	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return err_sys(e, "terminal: unlock");
 	auto_fd int other = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);

@@ -51,6 +51,15 @@ int door_open(int door, struct err *e)
 	return fd < 0 ? err_sys(e, "wait to be started") : fd;
 }
 
+bool door_is_open(int dir, const char *name)
+{
+	struct sockaddr_un a;
+	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd >= 0 && address(dir, name, &a, NULL) == 0 &&
+	       (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EAGAIN);
+}
+
 int door_knock(int dir, const char *name, pid_t pid, struct err *e)
 {
 	struct ucred peer;

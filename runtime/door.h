@@ -8,6 +8,7 @@
 #ifndef RUNTIME_DOOR_H
 #define RUNTIME_DOOR_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -16,6 +17,8 @@
 int door_make(int dir, const char *name, struct err *e) must_check;
 /* In the container's first process: wait for one that knocks. Returns a connected fd. */
 int door_open(int door, struct err *e) must_check;
+/* Does somebody listen there? Told without waiting, also when that one does not answer. */
+bool door_is_open(int dir, const char *name);
 /* Connect, and see that it is process `pid` that listens there. Returns a connected fd. */
 int door_knock(int dir, const char *name, pid_t pid, struct err *e) must_check;
 

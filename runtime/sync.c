@@ -61,6 +61,9 @@ int sync_recv(int sock, struct sync_msg *m, int *fd, struct err *e)
 	/* One size only: nothing in a message says how long it is (CVE-2021-43784). */
 	if ((size_t)n != sizeof(*m) || h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return err_set(e, ERR_CORRUPT, "a message of %zd bytes between processes", n);
+	m->err.file = "its process"; /* what came is a pointer of the other one's */
+	if (m->err.kind > ERR_SYSTEM)
+		m->err.kind = ERR_SYSTEM;
 	m->err.text[sizeof(m->err.text) - 1] = '\0';
 	m->err.hint[sizeof(m->err.hint) - 1] = '\0';
 	if (fd)

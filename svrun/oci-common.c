@@ -33,7 +33,10 @@ int oci_pid_file(const char *path, pid_t pid, struct err *e)
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%d", (int)pid);
 
-	auto_fd int fd = sys_open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+	/* Never what somebody else has put there: a pipe to wait at, a file to keep the owner of.
+	 */
+	sys_unlinkat(AT_FDCWD, tmp, 0);
+	auto_fd int fd = sys_open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
 	if (fd < 0)
 		return err_sys(e, "pid file %s", path);
 	if (sys_write_all(fd, text, (size_t)n) == 0 &&

@@ -11,13 +11,14 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/door.h"
 #include "runtime/cgroup-file.h"
 
 enum {
 	STATE_TEXT_MAX = 16 << 20,
-	CONFIG_MAX = 16 << 20, /* of a document of 8 MiB, whose escapes may be written longer */
 	FILTER_MAX = 64 << 10,
-	CREATE_TRIES = 16
+	CREATE_TRIES = 16,
+	LOCK_MS = 10000 /* who works on a container is done long before */
 };
 
 static const char state_file[] = "state.json", config_file[] = "config.json",
@@ -78,9 +79,22 @@ static int not_found(const char *id, struct err *e)
 
 int state_lock(struct state *s, struct err *e)
 {
+	static const struct timespec pause = {.tv_nsec = 10000000};
+	double until = sys_now_ms() + LOCK_MS;
 	struct stat st;
 
-	if (sys_flock(s->dir, LOCK_EX) < 0 || sys_fstat(s->dir, &st) < 0)
+	while (sys_flock(s->dir, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_sys(e, "lock container %s", s->id);
+		if (sys_now_ms() > until) {
+			err_set(e, ERR_EXISTS, "%s: another svrun-oci works on the container",
+				s->id);
+			return err_hint(e, "it may wait for a hook, or a console socket: when it "
+					   "is ended, delete --force removes what it made");
+		}
+		nanosleep(&pause, NULL);
+	}
+	if (sys_fstat(s->dir, &st) < 0)
 		return err_sys(e, "lock container %s", s->id);
 	s->locked = true;
 	return st.st_nlink > 0;
@@ -246,12 +260,17 @@ static json_t *own_member(json_t *parent, const char *key)
 int state_keep_config(const struct state *s, const struct spec *spec, struct err *e)
 {
 	auto_json json_t *config = json_copy(spec->json);
-	auto_buf struct buf text = BUF_INIT(CONFIG_MAX);
+	auto_free char *text = NULL;
+	size_t n;
 
 	if (spec->has_seccomp)
 		json_object_del(own_member(own_member(config, "linux"), "seccomp"), "syscalls");
-	json_text(config, true, &text);
-	return put_file(s, config_file, text.data, text.len, e);
+	text = json_dumps(config, JSON_COMPACT);
+	n = text ? strlen(text) : 0;
+	/* Numbers may be longer than they were written. */
+	if (!text || n > SPEC_MAX)
+		return err_set(e, ERR_CORRUPT, "%s: more than %d bytes", config_file, SPEC_MAX);
+	return put_file(s, config_file, text, n, e);
 }
 
 int state_keep_filter(const struct state *s, const struct seccomp_prog *p, struct err *e)
@@ -373,6 +392,14 @@ int state_frozen(const struct state *s, bool thaw, struct err *e)
 	return rc;
 }
 
+/* The door goes when the container is started; what a `start` that was killed has left of it opens
+ * to nobody. */
+static bool waits_at_door(const struct state *s)
+{
+	return faccessat(s->dir, STATE_DOOR, F_OK, 0) == 0 &&
+	       (door_is_open(s->dir, STATE_DOOR) || in_the_making(s));
+}
+
 int state_status(const struct state *s, enum state_status *status, struct err *e)
 {
 	auto_fd int fd = state_pidfd(s);
@@ -386,9 +413,10 @@ int state_status(const struct state *s, enum state_status *status, struct err *e
 	}
 	/* A created one can be paused, too, and does not answer at its door then. */
 	frozen = state_frozen(s, false, e);
-	*status = frozen > 0                                    ? STATE_PAUSED
-		  : faccessat(s->dir, STATE_DOOR, F_OK, 0) == 0 ? STATE_CREATED
-								: STATE_RUNNING;
+	if (frozen > 0)
+		*status = STATE_PAUSED;
+	else
+		*status = waits_at_door(s) ? STATE_CREATED : STATE_RUNNING;
 	return frozen < 0 ? err_ctx(e, "container %s", s->id) : 0;
 }
 

@@ -39,7 +39,8 @@ struct supervise_options {
 	/* What engines expect of an OCI runtime: it gets our 0-2 whatever they are, and every
 	 * signal as it came; none is carried out by us. */
 	bool as_is;
-	bool terminal;         /* the container has its own */
+	bool terminal; /* the container has its own */
+	bool late;     /* signals mean us until it runs: there is nothing to be cleaned up before */
 	unsigned stop_seconds; /* from SIGTERM to SIGKILL; not with as_is */
 };
 

@@ -669,5 +669,19 @@ console_server() {
 	start_container '.mounts |= map(select(.destination != "/dev/pts"))'
 	run_split oci exec --tty "$ID" true
 	expect_status 255
-	expect_in "$err" "terminal: /dev/pts/ptmx"
+	expect_in "$err" "terminal: /dev/pts"
+}
+
+@test "exec that waits for a paused container can be stopped" {
+	local waiting
+	start_container
+	oci pause "$ID"
+	"$OCI" --root "$T/state" exec --ignore-paused "$ID" true 3>&- &
+	waiting=$!
+	sleep 0.3
+	kill -TERM "$waiting"
+	status=0
+	wait "$waiting" || status=$?
+	oci resume "$ID"
+	[ "$status" = 143 ] || fail "$status"
 }

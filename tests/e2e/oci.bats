@@ -858,3 +858,53 @@ trace_create() { # FILE
 	oci delete "$ID"
 	expect_oci_clean
 }
+
+@test "an error of the container's process reaches the log" {
+	echo zzz >"$B/rootfs/bin/nox" && chmod 755 "$B/rootfs/bin/nox"
+	change_config "$B" '.process.args = ["/bin/nox"]'
+	oci create --bundle "$B" "$ID"
+	run_split oci --debug --log "$T/log" --log-format json start "$ID"
+	expect_status 1
+	expect_in "$(jq -r 'select(.level == "error") | .msg' "$T/log")" "exec '/bin/nox'"
+	oci delete "$ID"
+}
+
+@test "a start that is killed before it has removed the door leaves a running container" {
+	need_program strace
+	set_script "$B" 'sleep 1000'
+	oci create --bundle "$B" "$ID"
+	strace -qq -o /dev/null -e inject=unlinkat:signal=KILL:when=1 "$OCI" --root "$T/state" start "$ID" || true
+	[ "$(oci state "$ID" | jq -r .status)" = running ] || fail "$(oci state "$ID")"
+	run_split oci delete "$ID"
+	expect_status 1
+	run_split oci start "$ID"
+	expect_in "$err" "already running"
+	oci delete --force "$ID"
+	expect_oci_clean
+}
+
+@test "who cannot have a container's lock in time gives up, and delete --force works afterwards" {
+	local holder
+	change_config "$B" '.hooks.createRuntime = [{path: "/bin/sleep", args: ["sleep", "1000"]}]'
+	"$OCI" --root "$T/state" create --bundle "$B" "$ID" 3>&- &
+	holder=$!
+	for _ in $(seq 300); do
+		[ ! -e "$T/state/$ID/state.json" ] || break
+		sleep 0.01
+	done
+	run_split oci delete --force "$ID"
+	expect_status 1
+	expect_in "$err" "another svrun-oci works on the container"
+	kill -9 "$holder"
+	wait "$holder" || true
+	oci delete --force "$ID"
+	expect_oci_clean
+}
+
+@test "a pid file is ours, whatever somebody has put where it is made" {
+	mkfifo "$T/pid.tmp"
+	timeout 20 "$OCI" --root "$T/state" run --detach --pid-file "$T/pid" --bundle "$B" "$ID"
+	[ -f "$T/pid" ]
+	await_status stopped
+	oci delete "$ID"
+}

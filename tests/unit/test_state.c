@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/door.h"
 #include "svrun/state.h"
 
 static char dir[64];
@@ -252,11 +254,17 @@ TEST(looking_leaves_no_lock)
 TEST(a_living_process_is_created_behind_its_door_and_running_without)
 {
 	struct state s;
+	int door;
 
 	make(&s, "c");
 	assert_int_equal(status_of(&s), STATE_RUNNING);
-	assert_true(sys_openat(s.dir, STATE_DOOR, O_CREAT | O_WRONLY, 0600) >= 0);
-	assert_int_equal(status_of(&s), STATE_CREATED);
+	door = door_make(s.dir, STATE_DOOR, NULL);
+	assert_true(door >= 0);
+	assert_int_equal(status_of(&s), STATE_RUNNING); /* nobody is behind it */
+	assert_int_equal(listen(door, 1), 0);
+	for (int i = 0; i < 4; i++) /* also when it does not answer */
+		assert_int_equal(status_of(&s), STATE_CREATED);
+	close(door);
 	assert_int_equal(state_close_door(&s, NULL), 0);
 	assert_int_equal(state_close_door(&s, NULL), 0);
 	assert_int_equal(status_of(&s), STATE_RUNNING);
