@@ -344,8 +344,12 @@ int state_pidfd(const struct state *s)
 	if (s->pid <= 0)
 		return -1;
 	fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
-	if (fd < 0)
+	if (fd < 0) {
+		/* What older kernels say of one that is just being reaped. */
+		if (errno == EINVAL)
+			errno = ESRCH;
 		return -1;
+	}
 	/* Read after the descriptor was had: what it says is of the same process, or of none. */
 	if (read_stat(s->pid, &letter, &started) == 0 && started == s->started && letter != 'Z' &&
 		letter != 'X')
