@@ -270,11 +270,12 @@ int process_confine(const struct process_confinement *c, struct err *e)
 
 void process_reset_signals(void)
 {
+	static const unsigned long by_default[4] = {0}; /* the kernel's struct sigaction */
 	sigset_t none;
 
-	for (int sig = 1; sig < NSIG; sig++)
-		if (sig != SIGKILL && sig != SIGSTOP)
-			signal(sig, SIG_DFL);
+	/* libc keeps two signals for itself, and would leave them ignored. */
+	for (int sig = 1; sig <= _NSIG - 1; sig++)
+		syscall(SYS_rt_sigaction, sig, by_default, NULL, _NSIG / 8);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

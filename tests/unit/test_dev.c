@@ -104,7 +104,7 @@ static void refuse_terminals(int top)
 	own(&o, top);
 	assert_int_equal(mkdir("dev", 0755), 0);
 	assert_int_equal(dev_terminal(top, &o, &slave, &e), -1);
-	assert_string_equal(e.text, "terminal: /dev/pts/ptmx: No such file or directory");
+	assert_string_equal(e.text, "terminal: /dev/pts: No such file or directory");
 	assert_int_equal(mkdir("dev/pts", 0755), 0);
 	assert_int_equal(mknod("dev/pts/ptmx", S_IFCHR | 0666, makedev(1, 3)), 0);
 	e = (struct err){0};
