@@ -23,6 +23,7 @@
 struct gen {
 	struct sock_filter *code;
 	size_t n, cap;
+	bool narrow; /* the section's programs have registers of 32 bits */
 };
 
 static size_t emit(struct gen *g, uint16_t op, uint32_t k, uint8_t jt, uint8_t jf)
@@ -42,12 +43,28 @@ static void load(struct gen *g, size_t off)
 	emit(g, BPF_LD | BPF_W | BPF_ABS, (uint32_t)off, 0, 0);
 }
 
-/* A half of argument i: classic BPF computes with 32 bits. */
+/* A half of argument i: classic BPF computes with 32 bits. A program of 64 bits can make system
+ * calls of 32: the kernel shows filters all of its registers, and takes the low half of them. */
 static void load_arg(struct gen *g, uint32_t i, bool high)
 {
 	bool second = high == (__BYTE_ORDER == __LITTLE_ENDIAN);
 
-	load(g, offsetof(struct seccomp_data, args) + i * sizeof(uint64_t) + (second ? 4 : 0));
+	if (high && g->narrow)
+		emit(g, BPF_LD | BPF_IMM, 0, 0, 0);
+	else
+		load(g, offsetof(struct seccomp_data, args) + i * sizeof(uint64_t) +
+				(second ? 4 : 0));
+}
+
+/* A condition as far as the registers reach: -1 equals 0xffffffff there. A bound stays what it is:
+ * nothing is above one that does not fit. */
+static struct seccomp_arg fitted(const struct gen *g, struct seccomp_arg a)
+{
+	if (g->narrow && (a.op == OP_EQ || a.op == OP_NE || a.op == OP_MASKED_EQ)) {
+		a.value = (uint32_t)a.value;
+		a.value2 = (uint32_t)a.value2;
+	}
+	return a;
 }
 
 /* Jumps to "the next rule" that are not placed yet. At most four for each argument. */
@@ -78,8 +95,9 @@ static void place_fails(struct gen *g, const struct fails *f)
 }
 
 /* Go on when arg (64 bits) op value, else to the next rule. */
-static void check_arg(struct gen *g, struct fails *f, const struct seccomp_arg *a)
+static void check_arg(struct gen *g, struct fails *f, const struct seccomp_arg *written)
 {
+	const struct seccomp_arg fit = fitted(g, *written), *a = &fit;
 	uint32_t hi = (uint32_t)(a->value >> 32), lo = (uint32_t)a->value;
 	size_t skip;
 
@@ -209,6 +227,7 @@ static void section(struct gen *g, const struct bpf_arch *a, const struct bpf_ac
 {
 	struct ranges rs = {0};
 
+	g->narrow = !(a->audit & __AUDIT_ARCH_64BIT);
 	load(g, offsetof(struct seccomp_data, nr));
 	make_ranges(&rs, a, actions);
 	tree(g, rs.v, rs.n, actions->fallback);

@@ -21,7 +21,7 @@ struct header {
 
 enum {
 	/* Raise it when seccomp.c or seccomp-bpf.c make something else of the same source. */
-	FORMAT = 3,
+	FORMAT = 4,
 	TEXT_MAX = 1 << 20,
 	FILE_MAX = TEXT_MAX + (64 << 10),
 	NAME_SIZE = 17,

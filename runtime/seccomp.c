@@ -1,5 +1,6 @@
 #include "runtime/seccomp.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
@@ -7,6 +8,7 @@
 
 #include "base/str.h"
 #include "runtime/seccomp-bpf.h"
+#include "runtime/seccomp-mux.h"
 
 const struct fields_word seccomp_actions[] = {{"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
 	{"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO}, {"SCMP_ACT_KILL", SECCOMP_RET_KILL_THREAD},
@@ -162,13 +164,18 @@ int seccomp_read(const struct at *a, struct spec_seccomp *s, struct err *e)
 static int number_of(uint32_t arch, const char *name)
 {
 	int nr = seccomp_syscall_resolve_name_arch(arch, name);
+	const struct seccomp_mux *m;
 
-	if (nr != __NR_SCMP_ERROR)
-		return nr < 0 ? -1 : nr; /* libseccomp's negative numbers: another architecture's */
-	for (size_t i = 0; i < sizeof(new_calls) / sizeof(new_calls[0]); i++)
+	if (nr >= 0)
+		return nr;
+	m = seccomp_mux(arch, name);
+	if (m)
+		return m->direct;
+	for (size_t i = 0; nr == __NR_SCMP_ERROR && i < sizeof(new_calls) / sizeof(new_calls[0]);
+		i++)
 		if (str_eq(new_calls[i], name))
 			return FIRST_NEW_CALL + (int)i;
-	return -1;
+	return -1; /* libseccomp's other negative numbers: another architecture's */
 }
 
 static int by_number(const void *a, const void *b)
@@ -194,38 +201,93 @@ static bool has_alternatives(const struct seccomp_rule *r)
 	return false;
 }
 
-static void add_rule(struct bpf_arch *a, size_t *cap, struct bpf_rule r)
+/* What is made of one architecture; rules are read from the last to the first. */
+struct collecting {
+	struct bpf_arch *a;
+	size_t cap;
+	const struct seccomp_mux *muxes;
+	size_t nmuxes;
+	/* What the rules read so far say of each call of `muxes` that comes by its call of many;
+	 * where that is not sure, the most lenient of it. */
+	uint32_t rest[SECCOMP_MUXES_MAX];
+};
+
+static void add_rule(struct collecting *c, struct bpf_rule r)
 {
-	mem_grow(&a->rules, cap, a->nrules);
-	r.order = a->nrules;
+	struct bpf_arch *a = c->a;
+
+	mem_grow(&a->rules, &c->cap, a->nrules);
+	r.order = SIZE_MAX - a->nrules;
 	a->rules[a->nrules++] = r;
+	if (r.nr >= a->first_newer)
+		a->first_newer = r.nr + 1;
+}
+
+/* A rule by the number that the system call has itself. */
+static void add_direct(struct collecting *c, const struct seccomp_rule *r, uint32_t nr)
+{
+	struct bpf_rule rule = {.nr = nr, .action = r->action};
+
+	if (!has_alternatives(r)) {
+		rule.args = r->args;
+		rule.nargs = r->nargs;
+		add_rule(c, rule);
+		return;
+	}
+	rule.nargs = 1;
+	for (size_t i = 0; i < r->nargs; i++) {
+		rule.args = &r->args[i];
+		add_rule(c, rule);
+	}
+}
+
+/* The kernel's order of actions, from KILL_PROCESS to ALLOW. */
+static bool is_stricter(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a & SECCOMP_RET_ACTION_FULL) < (int32_t)(b & SECCOMP_RET_ACTION_FULL);
+}
+
+/* The same for a call that comes by a call of many. A rule with arguments, which cannot be looked
+ * at then, may or may not fit: it is taken to fit when what would decide without it allows more. */
+static void add_mux(struct collecting *c, const struct seccomp_rule *r, const char *name)
+{
+	const struct seccomp_mux *m = seccomp_mux(c->a->audit, name);
+	uint32_t *rest = m ? &c->rest[m - c->muxes] : NULL;
+
+	if (!m || (r->nargs && !is_stricter(r->action, *rest)))
+		return;
+	add_rule(c,
+		(struct bpf_rule){.nr = m->mux, .action = r->action, .args = &m->arg, .nargs = 1});
+	*rest = r->action;
+}
+
+/* A rule that names a call of many itself. */
+static void note_mux(struct collecting *c, const struct seccomp_rule *r, uint32_t nr)
+{
+	for (size_t i = 0; i < c->nmuxes; i++)
+		if (c->muxes[i].mux == nr && (!r->nargs || is_stricter(c->rest[i], r->action)))
+			c->rest[i] = r->action;
 }
 
 static void collect(struct bpf_arch *a, const struct spec_seccomp *s)
 {
-	size_t cap = 0;
+	struct collecting c = {.a = a};
 
-	for (size_t i = 0; i < s->nrules; i++) {
+	c.muxes = seccomp_muxes(a->audit, &c.nmuxes);
+	assert(c.nmuxes <= SECCOMP_MUXES_MAX);
+	for (size_t i = 0; i < c.nmuxes; i++)
+		c.rest[i] = s->default_action;
+	for (size_t i = s->nrules; i-- > 0;) {
 		const struct seccomp_rule *r = &s->rules[i];
-		bool split = has_alternatives(r);
 
 		for (size_t k = 0; k < r->names.n; k++) {
 			int nr = number_of(a->audit, r->names.v[k]);
-			struct bpf_rule rule = {.nr = (uint32_t)nr, .action = r->action};
 
+			add_mux(&c, r, r->names.v[k]);
 			if (nr < 0)
 				continue;
-			for (size_t m = 0; split && m < r->nargs; m++) {
-				rule.args = &r->args[m];
-				rule.nargs = 1;
-				add_rule(a, &cap, rule);
-			}
-			rule.args = r->args;
-			rule.nargs = r->nargs;
-			if (!split)
-				add_rule(a, &cap, rule);
-			if ((uint32_t)nr >= a->first_newer)
-				a->first_newer = (uint32_t)nr + 1;
+			add_direct(&c, r, (uint32_t)nr);
+			note_mux(&c, r, (uint32_t)nr);
 		}
 	}
 	if (a->nrules)

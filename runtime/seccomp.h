@@ -5,7 +5,12 @@
  * The first rule that fits decides. Calls with a number above every one that the rules name get
  * ENOSYS instead of an error as the default action, so that programs fall back as on an old kernel.
  * So do those of architectures outside the list, also where the default is to allow.
- * Source: runtime-spec config-linux.md "Seccomp"; seccomp(2). */
+ *
+ * A rule holds for a system call however it is made: i386 has socket and System V IPC calls also as
+ * socketcall and ipc (seccomp-mux.h), whose arguments no filter can see. There a rule with
+ * arguments counts as one that fits when it is stricter than what would decide without it, and else
+ * as one that does not. Arguments of 32-bit calls are compared as the 32 bits that the kernel
+ * takes. Source: runtime-spec config-linux.md "Seccomp"; seccomp(2). */
 #ifndef RUNTIME_SECCOMP_H
 #define RUNTIME_SECCOMP_H
 

@@ -24,6 +24,9 @@ static __attribute__((unused)) uint32_t bpf_run(
 			assert_true(i->k <= sizeof(*d) - 4 && i->k % 4 == 0);
 			memcpy(&a, (const char *)d + i->k, 4);
 			break;
+		case BPF_LD | BPF_IMM:
+			a = i->k;
+			break;
 		case BPF_ALU | BPF_AND | BPF_K:
 			a &= i->k;
 			break;

@@ -187,6 +187,134 @@ TEST(an_architecture_of_the_list_has_the_same_rules)
 	seccomp_prog_fini(&p);
 }
 
+/* socket and shmget as i386 has them: each by its own number and by the call of many. */
+static const struct {
+	int direct, mux;
+	uint64_t call;
+} ways[] = {{359, 102, 1}, {395, 117, 23}};
+
+static void expect_ways(const char *text, uint64_t a0, uint32_t direct, uint32_t many)
+{
+	struct seccomp_prog p = compile(text);
+
+	for (size_t i = 0; i < 2; i++) {
+		struct seccomp_data d = {.arch = SCMP_ARCH_X86, .nr = ways[i].direct};
+
+		d.args[0] = a0;
+		if (bpf_run(p.code, p.n, &d) != direct)
+			fail_msg("%s: %d", text, d.nr);
+		d.args[0] = a0 | UINT64_C(0xabc00000000); /* a 64-bit program's registers */
+		if (bpf_run(p.code, p.n, &d) != direct)
+			fail_msg("%s: %d with high bits", text, d.nr);
+		d.nr = ways[i].mux;
+		d.args[0] = ways[i].call;
+		if (bpf_run(p.code, p.n, &d) != many)
+			fail_msg("%s: %d", text, d.nr);
+		d.args[0] |= UINT64_C(0xabc00000000) | (d.nr == 117 ? 0x10000 : 0);
+		if (bpf_run(p.code, p.n, &d) != many)
+			fail_msg("%s: %d with high bits", text, d.nr);
+	}
+	seccomp_prog_fini(&p);
+}
+
+TEST(a_rule_holds_for_a_call_that_comes_by_a_call_of_many)
+{
+#define X86(default_action, rules)                                                                 \
+	"{'defaultAction': 'SCMP_ACT_" default_action                                              \
+	"', 'architectures': ['SCMP_ARCH_X86'], 'syscalls': [" rules "]}"
+#define BOTH "'socket', 'shmget'"
+#define TWO ", 'args': [" EQ("0", "2") "]"
+#define NOT_TWO ", 'args': [{'index': 0, 'value': 2, 'op': 'SCMP_CMP_NE'}]"
+	static const struct {
+		const char *text;
+		uint32_t two, three, many;
+	} cases[] = {
+		{X86("ALLOW", RULE(BOTH, "ERRNO", "")), ERR | EPERM, ERR | EPERM, ERR | EPERM},
+		{X86("ERRNO", RULE(BOTH, "ALLOW", "")), ALLOW, ALLOW, ALLOW},
+		/* Arguments that cannot be seen: what is stricter. */
+		{X86("ALLOW", RULE(BOTH, "ERRNO", TWO)), ERR | EPERM, ALLOW, ERR | EPERM},
+		{X86("ERRNO", RULE(BOTH, "ALLOW", TWO)), ALLOW, ERR | EPERM, ERR | EPERM},
+		{X86("ERRNO", RULE(BOTH, "ALLOW", NOT_TWO)), ERR | EPERM, ALLOW, ERR | EPERM},
+		{X86("ERRNO", RULE(BOTH, "TRAP", TWO) "," RULE(BOTH, "ALLOW", "")),
+			SECCOMP_RET_TRAP, ALLOW, SECCOMP_RET_TRAP},
+		{X86("ALLOW", RULE(BOTH, "LOG", NOT_TWO) "," RULE(BOTH, "KILL_PROCESS", TWO)),
+			SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_LOG, SECCOMP_RET_KILL_PROCESS},
+		/* The first that fits decides. */
+		{X86("ERRNO", RULE(BOTH, "ALLOW", "") "," RULE(BOTH, "TRAP", "")), ALLOW, ALLOW,
+			ALLOW},
+		{X86("ALLOW", RULE(BOTH ", 'socketcall', 'ipc'", "ERRNO", "") "," RULE(
+				      "'socketcall', 'ipc'", "ALLOW", "")),
+			ERR | EPERM, ERR | EPERM, ERR | EPERM},
+		{X86("ALLOW", RULE("'socketcall', 'ipc'", "ALLOW", "") "," RULE(BOTH, "ERRNO", "")),
+			ERR | EPERM, ERR | EPERM, ALLOW},
+		{X86("ERRNO", RULE(BOTH, "TRAP", TWO) "," RULE("'socketcall', 'ipc'", "ALLOW", "")),
+			SECCOMP_RET_TRAP, ERR | EPERM, SECCOMP_RET_TRAP},
+		{X86("ERRNO",
+			 RULE(BOTH, "ALLOW", TWO) "," RULE("'socketcall', 'ipc'", "ALLOW", "")),
+			ALLOW, ERR | EPERM, ALLOW},
+	};
+
+	if (seccomp_arch_native() != SCMP_ARCH_X86_64)
+		skip();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		expect_ways(cases[i].text, 2, cases[i].two, cases[i].many);
+		expect_ways(cases[i].text, 3, cases[i].three, cases[i].many);
+	}
+}
+
+TEST(calls_without_a_number_of_their_own_have_rules_too)
+{
+	struct seccomp_prog p;
+	struct seccomp_data d = {.arch = SCMP_ARCH_X86, .nr = 117, .args = {1}};
+
+	if (seccomp_arch_native() != SCMP_ARCH_X86_64)
+		skip();
+	p = compile(X86("ERRNO", RULE("'semop'", "ALLOW", "")));
+	assert_int_equal(bpf_run(p.code, p.n, &d), ALLOW);
+	d.args[0] = 2;
+	assert_int_equal(bpf_run(p.code, p.n, &d), ERR | EPERM);
+	d.nr = 118;
+	assert_int_equal(bpf_run(p.code, p.n, &d), ERR | ENOSYS);
+	seccomp_prog_fini(&p);
+}
+
+TEST(thirty_two_bits_are_compared_where_there_are_no_more)
+{
+#define OP(op, v)                                                                                  \
+	X86("ALLOW", RULE("'mkdir'", "TRAP",                                                       \
+			     ", 'args': [{'index': 1, 'value': " v ", 'op': 'SCMP_CMP_" op "'}]"))
+	static const struct {
+		const char *text;
+		uint64_t arg;
+		bool fits;
+	} cases[] = {
+		{OP("EQ", "7"), 0x500000007, true},
+		{OP("EQ", "9223372036854775807"), 0xffffffff, true},
+		{OP("NE", "7"), 0x500000007, false},
+		{OP("NE", "7"), 0x500000008, true},
+		{OP("GT", "7"), 0x500000007, false},
+		{OP("GE", "7"), 0x500000007, true},
+		{OP("GE", "4294967296"), 0x500000007, false},
+		{OP("LT", "7"), 0x500000006, true},
+		{OP("LT", "7"), 0x500000007, false},
+		{OP("LE", "7"), 0x500000007, true},
+		{OP("LE", "4294967296"), 0x5ffffffff, true},
+		{OP("MASKED_EQ", "9223372036854775807, 'valueTwo': 8"), 0x500000008, true},
+		{OP("MASKED_EQ", "9223372036854775807, 'valueTwo': 8"), 0x500000009, false},
+	};
+
+	if (seccomp_arch_native() != SCMP_ARCH_X86_64)
+		skip();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct seccomp_prog p = compile(cases[i].text);
+		bool trapped = ask(&p, SCMP_ARCH_X86, "mkdir", 0, cases[i].arg) == SECCOMP_RET_TRAP;
+
+		if (trapped != cases[i].fits)
+			fail_msg("%zu: %s", i, cases[i].text);
+		seccomp_prog_fini(&p);
+	}
+}
+
 TEST(every_word_of_the_tables_is_accepted)
 {
 	static const struct {
@@ -294,5 +422,8 @@ RUN_TESTS(cmocka_unit_test(every_action_has_its_return_value),
 	cmocka_unit_test(conditions_hold_together_unless_two_are_on_one_argument),
 	cmocka_unit_test(a_list_of_what_is_forbidden_cannot_be_passed_by),
 	cmocka_unit_test(an_architecture_of_the_list_has_the_same_rules),
+	cmocka_unit_test(a_rule_holds_for_a_call_that_comes_by_a_call_of_many),
+	cmocka_unit_test(calls_without_a_number_of_their_own_have_rules_too),
+	cmocka_unit_test(thirty_two_bits_are_compared_where_there_are_no_more),
 	cmocka_unit_test(every_word_of_the_tables_is_accepted),
 	cmocka_unit_test(errors_name_the_place))
