@@ -13,6 +13,8 @@
 
 /* ---- devices ---- */
 
+enum { ALL_ACCESS = DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD };
+
 static int read_access(const struct at *a, void *out, struct err *e)
 {
 	const char *s = at_string(a, e);
@@ -46,7 +48,33 @@ static int check_device_rule(const struct at *a, void *out, struct err *e)
 	if (!r->type)
 		r->type = 'a';
 	if (!r->access)
-		r->access = DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD;
+		r->access = ALL_ACCESS;
+	return 0;
+}
+
+/* Controllers know "all devices" only with all numbers and all access: a finer rule for both types
+ * becomes one for each. */
+static int split_device_rules(const struct at *a, void *out, struct err *e)
+{
+	struct {
+		struct spec_device_rule *v;
+		size_t n;
+	} was, now = {0};
+
+	(void)e;
+	memcpy(&was, out, sizeof(was));
+	now.v = arena_alloc(a->mem, (2 * was.n + 1) * sizeof(*now.v));
+	for (size_t i = 0; i < was.n; i++) {
+		struct spec_device_rule *r = &now.v[now.n++];
+
+		*r = was.v[i];
+		if (r->type == 'a' && (r->major.set || r->minor.set || r->access != ALL_ACCESS)) {
+			r->type = 'b';
+			now.v[now.n++] = *r;
+			now.v[now.n - 1].type = 'c';
+		}
+	}
+	memcpy(out, &now, sizeof(now));
 	return 0;
 }
 
@@ -279,7 +307,7 @@ static int check_unified(const struct at *a, void *out, struct err *e)
 
 const struct field spec_resources_fields[] = {
 	FIELD_LIST(ARRAY, "devices", struct spec_resources, devices, .rows = rule_fields,
-		.each = check_device_rule),
+		.each = check_device_rule, .check = split_device_rules),
 	FIELD_PART("memory", .rows = memory_fields, .check = check_memory),
 	FIELD_PART("cpu", .rows = cpu_fields, .check = check_cpu),
 	FIELD_PART("pids", .rows = pids_fields),

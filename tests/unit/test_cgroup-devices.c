@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/json.h"
+#include "base/mem.h"
 #include "base/sys.h"
 #include "runtime/cgroup-devices.h"
 
@@ -134,6 +136,85 @@ TEST(rules_apply_in_their_order)
 	free(v);
 }
 
+/* As config.json has them, down to what each version of cgroups does. */
+static void read_rules(struct spec_resources *r, struct arena *mem, json_t **json)
+{
+	static const char text[] =
+		"{\"devices\": [{\"allow\": true, \"access\": \"r\", \"major\": 10, "
+		"\"minor\": 229}, {\"allow\": true, \"type\": \"a\", \"major\": 7}]}";
+	struct err e = {0};
+
+	*json = json_parse(text, strlen(text), &e);
+	assert_non_null(*json);
+	*r = (struct spec_resources){0};
+	if (spec_read_resources(r, *json, "c", mem, &e) < 0)
+		fail_msg("%s", e.text);
+}
+
+TEST(a_rule_for_both_types_with_numbers_opens_these_devices_only)
+{
+	static const struct {
+		struct ask ask;
+		bool want;
+	} cases[] = {
+		{{'c', DEVICE_READ, 10, 229}, true},
+		{{'b', DEVICE_READ, 10, 229}, true},
+		{{'c', DEVICE_WRITE, 10, 229}, false},
+		{{'c', DEVICE_READ, 10, 228}, false},
+		{{'c', DEVICE_READ, 1, 1}, false},
+		{{'b', ALL, 7, 3}, true},
+		{{'c', ALL, 7, 0}, true},
+		{{'b', DEVICE_READ, 8, 0}, false},
+	};
+	struct arena mem = {0};
+	struct spec_resources r;
+	struct bpf_insn *v;
+	json_t *json;
+	size_t n;
+
+	read_rules(&r, &mem, &json);
+	cgroup_devices_program(&r, &v, &n);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (run(v, n, &cases[i].ask) != cases[i].want)
+			fail_msg("case %zu", i);
+	free(v);
+	json_decref(json);
+	arena_fini(&mem);
+}
+
+/* What version 1 is told, in the order of the lines in one file. */
+TEST(version_1_gets_one_line_for_each_type)
+{
+	static const char *const want[] = {"b 10:229 r", "c 10:229 r", "b 7:* rwm", "c 7:* rwm"};
+	char path[] = "/tmp/svrun-devices-XXXXXX", told[1024] = {0};
+	struct arena mem = {0};
+	struct spec_resources r;
+	struct err e = {0};
+	const char *at = told;
+	json_t *json;
+	int dir, fd;
+
+	assert_non_null(mkdtemp(path));
+	dir = sys_open(path, O_RDONLY | O_DIRECTORY, 0);
+	close(sys_openat(dir, "devices.deny", O_WRONLY | O_CREAT, 0600));
+	fd = sys_openat(dir, "devices.allow", O_RDWR | O_CREAT, 0600);
+	read_rules(&r, &mem, &json);
+	if (cgroup_devices_write(dir, &r, &e) < 0)
+		fail_msg("%s", e.text);
+	assert_true(pread(fd, told, sizeof(told) - 1, 0) > 0);
+	assert_null(strchr(told, 'a'));
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		at = strstr(at, want[i]);
+		if (!at)
+			fail_msg("%s: not in %s", want[i], told);
+	}
+	assert_int_equal(sys_remove_tree(AT_FDCWD, path), 0);
+	json_decref(json);
+	arena_fini(&mem);
+	close(fd);
+	close(dir);
+}
+
 /* ---- in the kernel, where there is a version 2 hierarchy ---- */
 
 static int open_v2(void)
@@ -187,5 +268,7 @@ TEST(the_kernel_takes_the_program_and_a_process_cloned_into_the_cgroup_obeys_it)
 
 RUN_TESTS(cmocka_unit_test(a_container_gets_the_standard_devices_and_no_others),
 	cmocka_unit_test(rules_apply_in_their_order),
+	cmocka_unit_test(a_rule_for_both_types_with_numbers_opens_these_devices_only),
+	cmocka_unit_test(version_1_gets_one_line_for_each_type),
 	cmocka_unit_test(
 		the_kernel_takes_the_program_and_a_process_cloned_into_the_cgroup_obeys_it))

@@ -63,6 +63,54 @@ TEST(device_rules_say_all_for_what_they_leave_out)
 	spec_fini(&s);
 }
 
+TEST(a_device_rule_for_both_types_is_for_all_devices_only_when_it_says_so)
+{
+	static const struct {
+		const char *rule;
+		const char *types; /* of what becomes of it */
+		struct opt_i64 major, minor;
+		unsigned access;
+	} cases[] = {
+		{"'allow': true", "a", {0}, {0}, DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD},
+		{"'allow': true, 'type': 'a', 'major': -1, 'minor': -1, 'access': 'mwr'", "a", {0},
+			{0}, DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD},
+		{"'allow': true, 'major': 10, 'minor': 229, 'access': 'r'", "bc", {true, 10},
+			{true, 229}, DEVICE_READ},
+		{"'allow': true, 'type': 'a', 'major': 0", "bc", {true, 0}, {0},
+			DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD},
+		{"'allow': true, 'type': '', 'minor': 3", "bc", {0}, {true, 3},
+			DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD},
+		{"'allow': true, 'access': 'rw'", "bc", {0}, {0}, DEVICE_READ | DEVICE_WRITE},
+		{"'allow': true, 'type': 'c', 'access': 'm'", "c", {0}, {0}, DEVICE_MKNOD},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t n = strlen(cases[i].types);
+		char text[256];
+		struct spec s;
+
+		snprintf(text, sizeof(text),
+			"{'devices': [{'allow': false}, {%s}, {'allow': true, 'type': 'b'}]}",
+			cases[i].rule);
+		accept_resources(&s, text);
+		assert_int_equal(s.resources.ndevices, n + 2);
+		assert_int_equal(s.resources.devices[0].type, 'a');
+		assert_int_equal(s.resources.devices[n + 1].type, 'b');
+		for (size_t k = 0; k < n; k++) {
+			const struct spec_device_rule *r = &s.resources.devices[k + 1];
+
+			assert_int_equal(r->type, cases[i].types[k]);
+			assert_true(r->allow);
+			assert_int_equal(r->access, cases[i].access);
+			assert_int_equal(r->major.set, cases[i].major.set);
+			assert_int_equal(r->major.v, cases[i].major.v);
+			assert_int_equal(r->minor.set, cases[i].minor.set);
+			assert_int_equal(r->minor.v, cases[i].minor.v);
+		}
+		spec_fini(&s);
+	}
+}
+
 TEST(block_devices_have_weights_and_rates)
 {
 	struct spec s;
@@ -198,5 +246,6 @@ TEST(errors_name_the_place)
 
 RUN_TESTS(cmocka_unit_test(memory_cpu_and_processes_are_read),
 	cmocka_unit_test(device_rules_say_all_for_what_they_leave_out),
+	cmocka_unit_test(a_device_rule_for_both_types_is_for_all_devices_only_when_it_says_so),
 	cmocka_unit_test(block_devices_have_weights_and_rates),
 	cmocka_unit_test(the_rarer_controllers_are_read), cmocka_unit_test(errors_name_the_place))
