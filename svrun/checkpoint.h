@@ -9,9 +9,10 @@
  * who may run programs as root. What can be checked is: a restored container's processes are looked
  * at after criu has made them and before they run. All of them must be in the container's cgroup
  * (so that its device rules hold) and namespaces, may have no capability that the config does not
- * grant, must have the filter and no_new_privs where it says so, and see no mount but those of the
- * kernel's own file systems, the root and the config's binds; or they are killed. Sources of mounts
- * come from the config only.
+ * grant and no user or group that its user cannot become (what "exec --user" started as another one
+ * is refused), must have the filter and no_new_privs where it says so, and see no mount but those of
+ * the kernel's own file systems, the root and the config's binds, with all masked and read-only paths
+ * as they should be; or they are killed. Sources of mounts come from the config only.
  *
  * Source: criu(8), runc's checkpoint and restore. */
 #ifndef SVRUN_CHECKPOINT_H

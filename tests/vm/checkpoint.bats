@@ -340,6 +340,9 @@ refused() { # JQ TEXT
 	refused '.mounts[-1].options = ["bind", "ro"]' "/vol is not read-only"
 	refused '.mounts |= map(select(.destination != "/vol"))' "Error ("
 	refused '.linux.namespaces += [{type: "cgroup"}]' "a process in another cgroup namespace"
+	refused '.linux.maskedPaths += ["/root"]' "/root is not masked"
+	refused '.linux.readonlyPaths += ["/etc"]' "/etc is not read-only"
+	refused '.process.user.uid = 1000' "a process has the Uid 0, which the config does not grant"
 	[ "$(count)" = "$at" ]
 	restore
 	await_count "$at"
