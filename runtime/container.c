@@ -156,11 +156,28 @@ static int say(const struct container *c, enum sync_kind kind, struct err *e)
 	return sync_say(c->sync, &m, e);
 }
 
+/* It has ended without a word: what the kernel knows of that. */
+static int explain_end(struct container *c, struct err *e)
+{
+	siginfo_t info = {0};
+
+	if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOWAIT) < 0 ||
+		info.si_code != CLD_KILLED)
+		return -1;
+	err_set(e, ERR_SYSTEM, "the container's process was killed by signal %d during set-up",
+		info.si_status);
+	if (info.si_status == SIGKILL && container_out_of_memory(c))
+		err_hint(e, "linux.resources.memory.limit is too low to start in");
+	return -1;
+}
+
 static int expect(struct container *c, enum sync_kind kind, int *fd, struct err *e)
 {
-	struct sync_msg m;
+	struct sync_msg m = {.kind = SYNC_NEVER};
 
-	return sync_expect(c->sync, kind, &m, fd, e);
+	if (sync_expect(c->sync, kind, &m, fd, e) == 0)
+		return 0;
+	return m.kind == SYNC_END ? explain_end(c, e) : -1;
 }
 
 /* It waits, alone in its new namespaces. */

@@ -108,9 +108,10 @@ static int failed(int status, int out, struct err *e)
 	said[n > 0 ? n : 0] = '\0';
 	str_plain(said, "\n\t");
 	if (WIFEXITED(status))
-		return err_set(
-			e, ERR_SYSTEM, "ended with status %d: %s", WEXITSTATUS(status), said);
-	return err_set(e, ERR_SYSTEM, "killed by signal %d: %s", WTERMSIG(status), said);
+		return err_set(e, ERR_SYSTEM, "ended with status %d%s%s", WEXITSTATUS(status),
+			*said ? ": " : "", said);
+	return err_set(e, ERR_SYSTEM, "killed by signal %d%s%s", WTERMSIG(status),
+		*said ? ": " : "", said);
 }
 
 /* Files in memory, not pipes: a hook that does not read its input, or leaves a daemon that keeps

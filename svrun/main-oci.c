@@ -115,7 +115,7 @@ static int one_of(const char *option, const char *value, const char *const *good
 static int check(struct global *g, struct err *e)
 {
 	static const char *const formats[] = {"text", "json", NULL};
-	static const char *const managers[] = {"cgroupfs", "systemd", NULL};
+	static const char *const managers[] = {"cgroupfs", "systemd", "disabled", NULL};
 	static const char *const choices[] = {"true", "false", "auto", NULL};
 	const char *format = g->oci.log_format;
 
@@ -127,6 +127,7 @@ static int check(struct global *g, struct err *e)
 	g->oci.log_format = format;
 	if (g->cgroup_manager && str_eq(g->cgroup_manager, "systemd"))
 		g->oci.systemd_cgroup = true;
+	g->oci.no_cgroup = g->cgroup_manager && str_eq(g->cgroup_manager, "disabled");
 	return 0;
 }
 
@@ -142,8 +143,8 @@ static int parse(struct global *g, int argc, char **argv, struct err *e)
 		{"systemd-cgroup", 0, OPTION_FLAG, NULL,
 			"have systemd make cgroups: cgroupsPath is SLICE:PREFIX:NAME",
 			&g->oci.systemd_cgroup},
-		{"cgroup-manager", 0, OPTION_STRING, "MANAGER", "cgroupfs or systemd",
-			&g->cgroup_manager},
+		{"cgroup-manager", 0, OPTION_STRING, "MANAGER",
+			"cgroupfs, systemd or disabled: none is made", &g->cgroup_manager},
 		{"criu", 0, OPTION_STRING, "FILE", "the criu program", &g->oci.criu},
 		{"rootless", 0, OPTION_STRING, "WORD",
 			"true, false or auto: changes nothing, we see who runs us", &g->rootless},

@@ -113,8 +113,13 @@ int oci_read_bundle(struct state *s, struct spec *spec, struct seccomp_prog *fil
 	if (dir < 0)
 		return err_sys(e, "bundle %s", folder);
 	s->bundle = steal_ptr(&bundle);
-	if (file_read(dir, config, &text, e) < 0)
-		return -1;
+	if (file_read(dir, config, &text, e) < 0) {
+		if (e->kind == ERR_NOT_FOUND)
+			err_hint(e, "a bundle is a folder with it, and the root file system that "
+				    "it names; "
+				    "`svrun-oci spec` writes one to begin with");
+		return err_ctx(e, "bundle %s", s->bundle);
+	}
 	if (!text.data)
 		return err_set(e, ERR_CORRUPT, "%s: empty", config);
 	if (read_config(spec, filter, filters, &text, config, e) < 0)
@@ -137,7 +142,8 @@ int oci_describe(const struct oci *o, struct state *s, const struct spec *spec,
 	s->annotations = json_incref(json_object_get(spec->json, "annotations"));
 	if (console_socket)
 		s->console = mem_strdup(console_socket);
-	if (cgroup_place(&s->cgroup, spec->cgroups_path, s->id, o->systemd_cgroup, e) < 0)
+	if (!o->no_cgroup &&
+		cgroup_place(&s->cgroup, spec->cgroups_path, s->id, o->systemd_cgroup, e) < 0)
 		return -1;
 	return state_write(s, e);
 }

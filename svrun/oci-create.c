@@ -86,6 +86,13 @@ static int check_terminal(const struct making *m, struct err *e)
 	if (m->r->console_socket && (!terminal || waits))
 		return err_set(e, ERR_USAGE,
 			"--console-socket needs process.terminal, and create or run --detach");
+	/* Its end could not be told from silence, and what is typed comes before the shell listens.
+	 */
+	if (terminal && waits && !isatty(0)) {
+		err_set(e, ERR_USAGE, "process.terminal, but our standard input is no terminal");
+		return err_hint(
+			e, "set process.terminal to false, or use --detach with --console-socket");
+	}
 	return 0;
 }
 

@@ -270,9 +270,11 @@ static int delete_one(const struct doing *d, const char *id, struct err *e)
 		return -1;
 	}
 	rc = d->force ? 0 : state_status(&s, &status, e);
-	if (!d->force && rc == 0 && (status == STATE_RUNNING || status == STATE_PAUSED))
+	if (!d->force && rc == 0 && (status == STATE_RUNNING || status == STATE_PAUSED)) {
 		rc = err_set(e, ERR_USAGE, "cannot delete container %s that is not stopped: %s", id,
 			state_status_name(status));
+		err_hint(e, "end it with kill, or use --force");
+	}
 	if (rc == 0)
 		rc = oci_remove(&s, e);
 	state_close(&s);

@@ -16,7 +16,7 @@
 struct oci {
 	const char *root_path; /* --root */
 	const char *log, *log_format;
-	bool systemd_cgroup, debug;
+	bool systemd_cgroup, no_cgroup, debug;
 	const char *criu; /* --criu PATH; NULL: looked up in PATH */
 };
 

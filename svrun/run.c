@@ -214,6 +214,8 @@ static int run(const struct run_options *o, int *status, struct err *e)
 	timing(o, "mount", begun);
 	if (rc == 0)
 		rc = instance_create(&i, s.store.fd, s.store.path, o->name, o->rm, e);
+	if (rc < 0 && s.has_store)
+		hint_space(s.store.fd, e);
 	if (rc == 0) {
 		r.store = s.store.fd;
 		rc = run_instance(&r, &s, status, e);

@@ -122,9 +122,10 @@ static void init(struct state *s, const char *id)
 static int make_locked(struct state *s, int root, const char *id, struct err *e)
 {
 	if (sys_mkdirat(root, id, 0700) < 0) {
-		if (errno == EEXIST)
-			return err_set(
-				e, ERR_EXISTS, "%s: container with given ID already exists", id);
+		if (errno == EEXIST) {
+			err_set(e, ERR_EXISTS, "%s: container with given ID already exists", id);
+			return err_hint(e, "delete it first, or use another name");
+		}
 		return err_sys(e, "make the folder of container %s", id);
 	}
 	if (open_dir(s, root, id) < 0)

@@ -672,7 +672,7 @@ console_listener() { # [SCRIPT]
 	run_split oci --log-format json state none
 	jq -e '.level == "error"' <<<"$err"
 	oci --log "$T/quiet" list >"$T/out"
-	[ ! -e "$T/quiet" ]
+	[ ! -s "$T/quiet" ]
 	oci --debug --log "$T/debug" --log-format json state none 2>"$T/err" || true
 	jq -se 'map(.level) == ["debug", "debug", "error"] and (.[1].msg | test("^at .*:[0-9]+$"))' "$T/debug"
 	change_config "$B" '.process.args = ["/etc/passwd"]'
@@ -907,4 +907,26 @@ trace_create() { # FILE
 	[ -f "$T/pid" ]
 	await_status stopped
 	oci delete "$ID"
+}
+
+@test "a terminal in the foreground needs one to be shown on" {
+	change_config "$B" '.process.terminal = true'
+	run_split timeout 20 "$OCI" --root "$T/state" run --bundle "$B" "$ID"
+	expect_status 1
+	expect_in "$err" "our standard input is no terminal"
+	expect_oci_clean
+}
+
+@test "a memory limit that is too low to start in is named" {
+	change_config "$B" '.linux.resources.memory = {limit: 65536}'
+	run_split oci run --bundle "$B" "$ID"
+	[ "$status" != 0 ] || skip "the host does not enforce it"
+	expect_in "$err" memory
+	expect_oci_clean
+}
+
+@test "without a cgroup, when --cgroup-manager says so" {
+	run_split oci --cgroup-manager disabled run --bundle "$B" "$ID"
+	expect_status 0
+	[ -z "$(find /sys/fs/cgroup -maxdepth 2 -name "$ID")" ]
 }

@@ -46,7 +46,7 @@ TEST(what_a_failing_hook_said_is_in_the_error)
 	assert_int_equal(run("echo one; echo two >&2; exit 3", 0, "", &e), -1);
 	assert_string_equal(e.text, "poststart hook 0, /bin/sh: ended with status 3: one\ntwo\n");
 	assert_int_equal(run("kill -9 $$", 0, "", &e), -1);
-	assert_string_equal(e.text, "poststart hook 0, /bin/sh: killed by signal 9: ");
+	assert_string_equal(e.text, "poststart hook 0, /bin/sh: killed by signal 9");
 }
 
 TEST(one_that_does_not_end_in_time_is_killed)
