@@ -300,12 +300,13 @@ static void __attribute__((noreturn)) child_main(struct child *c)
 /* ---- the parent ---- */
 
 static int spawn(struct exec *x, struct target *t, const struct exec_options *o, int sock,
-	int theirs, struct err *e)
+	int theirs, int cancel, struct err *e)
 {
 	bool own = o->cgroup && o->cgroup->ndirs, may_retry = own && t->c.v2 && !o->sub_cgroups.n;
 	struct child c = {o, own ? &t->c : NULL, theirs, o->pidfd, -1, -1,
 		{o->stdio[0], o->stdio[1], o->stdio[2]}};
-	struct helper h = {join_and_clone, &c, own ? cgroup_clone_fd(&t->c) : -1, sock, &c.sync};
+	struct helper h = {
+		join_and_clone, &c, own ? cgroup_clone_fd(&t->c) : -1, sock, &c.sync, cancel};
 	struct err why = {0};
 
 	x->pid = helper_clone(&h, &x->pidfd, &why);
@@ -323,15 +324,18 @@ static int spawn(struct exec *x, struct target *t, const struct exec_options *o,
 }
 
 /* Until exec closes the other side. */
-static int wait_started(
-	struct exec *x, const struct exec_options *o, int sock, int *status, struct err *e)
+static int wait_started(struct exec *x, const struct exec_options *o, int sock, int cancel,
+	int *status, struct err *e)
 {
-	for (;;) {
+	for (bool ready = false;;) {
 		auto_fd int fd = -1;
 		struct sync_msg m;
 
+		if (!ready) /* from then on it may run, and signals are for it */
+			helper_await(sock, cancel);
 		if (sync_recv(sock, &m, &fd, e) < 0)
 			return -1;
+		ready |= m.kind == SYNC_READY;
 		if (m.kind == SYNC_END)
 			return 0;
 		if (m.kind == SYNC_FAILED) {
@@ -380,12 +384,15 @@ static int start(
 		return err_sys(e, "socketpair");
 	auto_fd int sock = pair[0];
 	auto_fd int theirs = pair[1];
+	auto_fd int cancel = helper_signals(e);
 
-	if (process_score(o->process, score, e) < 0 || spawn(x, t, o, sock, theirs, e) < 0 ||
-		process_score_back(score, e) < 0)
+	if (cancel < 0)
+		return -1;
+	if (process_score(o->process, score, e) < 0 ||
+		spawn(x, t, o, sock, theirs, cancel, e) < 0 || process_score_back(score, e) < 0)
 		return -1;
 	sys_close_ref(&theirs);
-	return wait_started(x, o, sock, status, e);
+	return wait_started(x, o, sock, cancel, status, e);
 }
 
 int exec_start(struct exec *x, const struct exec_options *o, int *status, struct err *e)

@@ -2,14 +2,50 @@
 
 #include <errno.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/sys.h"
 #include "runtime/sync.h"
+
+static void end_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGQUIT);
+}
+
+int helper_signals(struct err *e)
+{
+	sigset_t set;
+	int fd;
+
+	end_signals(&set);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? err_sys(e, "signalfd") : fd;
+}
+
+void helper_await(int fd, int cancel)
+{
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = cancel, .events = POLLIN}};
+	sigset_t set, before;
+
+	while (poll(p, 2, -1) < 0 || !p[0].revents) {
+		if (!p[1].revents)
+			continue;
+		/* It is pending: here it is delivered, unless we ignore it. */
+		end_signals(&set);
+		sigprocmask(SIG_UNBLOCK, &set, &before);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	}
+}
 
 /* The helper: 0 in its child, else it does not return. */
 static pid_t help(const struct helper *h, int out)
@@ -57,6 +93,7 @@ pid_t helper_clone(const struct helper *h, int *pidfd, struct err *e)
 	}
 	sys_close_ref(&out);
 	/* Through a pipe: on the socket the child's own words may come first. */
+	helper_await(in, h->cancel);
 	if (sys_read_all(in, &pid, sizeof(pid)) < 0)
 		pid = 0;
 	while (waitpid(helper, &status, 0) < 0 && errno == EINTR)

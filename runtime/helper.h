@@ -17,7 +17,16 @@ struct helper {
 	int cgroup; /* version 2: where it, and so the child, is cloned into; -1: ours */
 	int ours;   /* the socket pair: a failure is told there (sync.h) */
 	int *theirs;
+	int cancel; /* of helper_signals(), or -1 */
 };
+
+/* Signals that ask us to end. Whoever supervises blocks them, to pass them on to what runs; but
+ * before that there may be no end of waiting (a frozen cgroup, a process inside that stops the
+ * child). Returns a signalfd. */
+int helper_signals(struct err *e) must_check;
+/* Wait until fd is readable. A signal that asks us to end does end us meanwhile, as if it had not
+ * been blocked. */
+void helper_await(int fd, int cancel);
 
 /* Returns the child's pid and *pidfd, which is the caller's; 0 in the child; -1 with the helper's
  * error (errno stays when it could not be cloned). The child may speak on its socket before this

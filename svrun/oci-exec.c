@@ -326,7 +326,7 @@ static int run_detached(struct plan *x, int *status, struct err *e)
 static int run_foreground(struct plan *x, int *status, struct err *e)
 {
 	const struct supervise_options o = {
-		.interactive = true, .as_is = true, .late = true, .terminal = x->process.terminal};
+		.interactive = true, .as_is = true, .terminal = x->process.terminal};
 	struct supervise sup;
 	struct exec run;
 	int rc;

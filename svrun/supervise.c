@@ -100,28 +100,15 @@ static int prepare_stream(struct supervise *s, int i, struct err *e)
 	return s->stdio[i] < 0 ? err_sys(e, "standard stream %d", i) : 0;
 }
 
-static void passed_on(sigset_t *set)
+static int open_signals(struct supervise *s, struct err *e)
 {
-	sigfillset(set);
+	sigset_t set;
+
+	sigfillset(&set);
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		sigdelset(set, kept[i]);
-}
-
-static int block_signals(struct err *e)
-{
-	sigset_t set;
-
-	passed_on(&set);
-	return sigprocmask(SIG_SETMASK, &set, NULL) < 0 ? err_sys(e, "block signals") : 0;
-}
-
-static int open_signals(struct supervise *s, bool late, struct err *e)
-{
-	sigset_t set;
-
-	passed_on(&set);
-	if (!late && block_signals(e) < 0)
-		return -1;
+		sigdelset(&set, kept[i]);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+		return err_sys(e, "block signals");
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends its stream, not svrun */
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->signals < 0 ? err_sys(e, "signalfd") : 0;
@@ -137,7 +124,7 @@ int supervise_init(struct supervise *s, const struct supervise_options *o, struc
 		.as_is = o->as_is,
 		.terminal = o->terminal,
 		.stop_ms = o->stop_seconds * 1000};
-	if (open_signals(s, o->late, e) < 0)
+	if (open_signals(s, e) < 0)
 		return -1;
 	for (int i = 0; i < 3; i++)
 		if (prepare_stream(s, i, e) < 0) {
@@ -347,8 +334,6 @@ static int reap(const struct supervised *p, int *status, struct err *e)
 
 int supervise_run(struct supervise *s, const struct supervised *p, int *status, struct err *e)
 {
-	if (block_signals(e) < 0)
-		return -1;
 	/* Only the container keeps its ends: else a stream would never end. */
 	for (int i = 0; i < 3; i++)
 		sys_close_ref(&s->stdio[i]);
