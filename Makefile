@@ -20,7 +20,7 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE) 2>/d
 ALL_CFLAGS = -std=gnu17 $(WARN) -fstack-protector-strong -fPIE -pthread $(CFLAGS) $(PKG_CFLAGS)
 LDFLAGS_ALL = -pthread -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
 STATIC ?= -static-pie
-# Where the static programs that start containers begin: runtime/self-start.c
+# Where svrun-oci begins: runtime/self-start.c. (svrun looks for svrun-image beside its own file first.)
 comma := ,
 ifneq ($(and $(filter -static-pie,$(STATIC)),$(findstring x86_64,$(shell $(CC) -dumpmachine))),)
 ENTRY := -Wl$(comma)--entry=svrun_start,--undefined=svrun_start
@@ -51,7 +51,7 @@ $(O)/obj/%.o: %.c
 	@echo "CC $<"; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 
 $(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun runtime images base,$(call lib,$d))
-	@echo "LD $@"; $(CC) $(STATIC) $(ENTRY) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm
+	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm
 
 $(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) $(STATIC) $(ENTRY) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lm

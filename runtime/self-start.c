@@ -1,4 +1,4 @@
-/* Where the static programs begin (the linker's --entry), before libc: what self_protect() does,
+/* Where svrun-oci begins (the linker's --entry), before libc: what self_protect() does,
  * done before a first libc has initialised itself, only to be replaced. In a virtual machine each
  * CPUID instruction costs 4 us, and libc asks 65 times: a quarter of a millisecond of every `exec`.
  *
