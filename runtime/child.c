@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -71,13 +70,8 @@ static int step_alone(struct build *b, struct err *e)
 	 * /proc/PID/uid_map.) */
 	if (!b->c->seen && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "PR_SET_DUMPABLE");
-	/* Its own session: no way to the host's terminal (TIOCSTI). */
-	if (setsid() < 0)
-		return err_sys(e, "setsid");
-	/* And its own session keyring: what the host's session holds is not for it. */
-	if (!b->c->o->keep_keyring && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
-		errno != ENOSYS)
-		return err_sys(e, "new session keyring");
+	if (process_session(b->c->o->keep_keyring, e) < 0)
+		return -1;
 	umask(0);
 	if (b->c->gate && pause_at(b, SYNC_ALONE, e) < 0)
 		return -1;

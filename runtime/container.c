@@ -35,8 +35,8 @@ struct container {
 	bool has_cgroup;
 	pid_t pid; /* 0: none, or reaped */
 	int pidfd, sync, terminal;
-	int devices;          /* of dev_prepare(), while it is created; -1: none */
-	bool detach, started; /* started: START is sent */
+	int devices;  /* of dev_prepare(), while it is created; -1: none */
+	bool started; /* START is sent */
 	bool has_rdt;
 };
 
@@ -286,7 +286,6 @@ int container_create(struct container **out, const struct container_options *o, 
 	c->id = mem_strdup(o->id);
 	c->bundle = mem_strdup(o->bundle);
 	c->place = o->cgroup;
-	c->detach = o->detach;
 	c->pidfd = c->sync = c->terminal = c->devices = -1;
 	if (create(c, e) == 0) {
 		c->o = NULL;

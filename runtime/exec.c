@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
@@ -220,14 +219,7 @@ static pid_t join_and_clone(void *ctx, int *out, struct err *e)
 
 static int step_alone(struct child *c, struct err *e)
 {
-	if (process_follow(c->sync, e) < 0)
-		return -1;
-	if (setsid() < 0)
-		return err_sys(e, "setsid");
-	if (!c->o->keep_keyring && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
-		errno != ENOSYS)
-		return err_sys(e, "new session keyring");
-	return 0;
+	return process_follow(c->sync, e) < 0 ? -1 : process_session(c->o->keep_keyring, e);
 }
 
 static int step_streams(struct child *c, struct err *e)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/keyctl.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <poll.h>
@@ -141,6 +142,16 @@ int process_follow(int alive, struct err *e)
 		return err_sys(e, "PR_SET_PDEATHSIG");
 	if (poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
 		return err_set(e, ERR_SYSTEM, "svrun is gone");
+	return 0;
+}
+
+int process_session(bool keep_keyring, struct err *e)
+{
+	if (setsid() < 0)
+		return err_sys(e, "setsid");
+	if (!keep_keyring && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
+		errno != ENOSYS)
+		return err_sys(e, "new session keyring");
 	return 0;
 }
 

@@ -14,6 +14,9 @@ enum { EXEC_DENIED = 126, EXEC_NOT_FOUND = 127 };
 int process_follow(int alive, struct err *e) must_check;
 /* No longer. */
 int process_unfollow(struct err *e) must_check;
+/* A session of its own, so that there is no way to the host's terminal (TIOCSTI), and, unless
+ * keep_keyring, a session keyring of its own: what the host's session holds is not for it. */
+int process_session(bool keep_keyring, struct err *e) must_check;
 
 /* The oom_score_adj of p is inherited by the process: the supervisor takes it on around the clone,
  * because the process itself could not in a new user namespace. `before` receives what is to be put

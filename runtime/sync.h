@@ -2,8 +2,7 @@
  * pair, or over a connection to the child's door.
  *
  *	supervisor             child
- *	clone <--- CLONED ---- (only when a process in between has joined namespaces: its pid)
- *	      <--- ALONE ----- in its namespaces (only when the supervisor has something to do now)
+ *	clone <--- ALONE ----- in its namespaces (only when the supervisor has something to do now)
  *	      ---- GO ------->
  *	      <--- MOUNTED --- (only with hooks that run before pivot_root)
  *	      ---- GO ------->
@@ -25,7 +24,6 @@
 
 enum sync_kind {
 	SYNC_END,
-	SYNC_CLONED,
 	SYNC_ALONE,
 	SYNC_GO,
 	SYNC_MOUNTED,

@@ -11,7 +11,7 @@
 #include "runtime/hooks.h"
 #include "svrun/oci.h"
 
-enum { PRESERVED_MAX = 65536, FIRST_FD = 3, CONFIG_MAX = 8 << 20 };
+enum { PRESERVED_MAX = 65536, FIRST_FD = 3 };
 
 int oci_root(const struct oci *o, struct err *e)
 {
