@@ -149,9 +149,9 @@ static int from_file(const char *path, struct json_doc *doc, struct spec_resourc
 
 	if (str_eq(path, "-")) {
 		if (file_read_fd(0, "stdin", &text, e) < 0 ||
-			json_doc_parse(doc, "stdin", text.data ? text.data : "", text.len, e) < 0)
+			spec_doc_parse(doc, "stdin", text.data ? text.data : "", text.len, e) < 0)
 			return -1;
-	} else if (json_doc_load(doc, AT_FDCWD, path, RESOURCES_MAX, e) < 0) {
+	} else if (spec_doc_load(doc, AT_FDCWD, path, RESOURCES_MAX, e) < 0) {
 		return -1;
 	}
 	return spec_read_resources(r, doc->root, str_eq(path, "-") ? "stdin" : path, mem, e);

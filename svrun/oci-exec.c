@@ -216,7 +216,7 @@ static int read_process(struct plan *x, struct err *e)
 	const struct request *r = x->r;
 
 	if (r->process) {
-		if (json_doc_load(&x->file, AT_FDCWD, r->process, PROCESS_MAX, e) < 0 ||
+		if (spec_doc_load(&x->file, AT_FDCWD, r->process, PROCESS_MAX, e) < 0 ||
 			spec_read_process(&x->process, x->file.root, r->process, &x->mem, e) < 0)
 			return -1;
 	} else {

@@ -685,3 +685,13 @@ console_server() {
 	oci resume "$ID"
 	[ "$status" = 143 ] || fail "$status"
 }
+
+@test "a process of --process is read as one of config.json: without a limit is 2^64 - 1" {
+	start_container
+	jq -n '{user: {uid: 0, gid: 0}, args: ["sh", "-c", "ulimit -t"], cwd: "/", env: ["PATH=/bin"],
+		rlimits: [{type: "RLIMIT_CPU", soft: 111111111, hard: 111111111}]}' |
+		sed 's/111111111/18446744073709551615/g' >"$T/process.json"
+	run_split oci exec --process "$T/process.json" "$ID"
+	expect_status 0
+	[ "$out" = unlimited ] || fail "$out"
+}
