@@ -6,6 +6,7 @@ OCI=${OCI:-$TOP/out/svrun-oci}
 oci_setup() {
 	need_root
 	[ -x /bin/busybox ] || skip "needs busybox-static"
+	chmod go+x "$WORK" # who runs without root must get to his bundle, whatever ran before
 	T=$(mktemp -d "$WORK/oci.XXXXXX")
 	B=$T/bundle
 	ID=t-${T##*.}
