@@ -22,6 +22,44 @@ struct lock_index {
 	struct digest release;    /* sha256 of InRelease */
 };
 
+struct lock_wheel {
+	const char *name, *version; /* name normalised (PEP 503) */
+	const char *file;           /* NAME-VERSION-TAGS.whl */
+	const char *url; /* "mirror:pypi/...", https, or "file:PATH" beside the manifest */
+	struct digest sha256;
+	uint64_t size;
+	struct strings why; /* "manifest:/python/wheels/2", "pylock.toml", or names that need it */
+};
+
+struct lock_source { /* by manifest's sources[].id */
+	const char *id, *url;
+	const char *commit;        /* GIT */
+	struct digest tree_sha256; /* GIT: canonical listing (source.h); has_tree */
+	bool has_tree;
+	struct digest sha256; /* ARCHIVE, FILE; OCI: manifest for this platform */
+	uint64_t size;
+};
+
+struct lock_layer {
+	struct digest digest, diff_id;
+	uint64_t size;
+};
+
+struct lock_base {
+	bool present;
+	const char *ref;
+	struct digest manifest, config; /* of the image for the lock's platform */
+	struct lock_layer *layers;
+	size_t nlayers;
+};
+
+struct lock_model { /* those fetched from somewhere: delivery layer and artifact */
+	const char *id;
+	struct digest set; /* sha256 of the sorted "HEX  PATH\n" lines of its files */
+	struct model_file *files;
+	size_t nfiles;
+};
+
 struct lock_npm {
 	const char *path; /* the key in package-lock.json: "node_modules/a/node_modules/b" */
 	const char *name, *version;
@@ -39,6 +77,7 @@ struct lock_file {        /* files.from, node.lock and models: local inputs pinn
 struct lock {
 	struct arena arena;
 	struct digest manifest; /* canonical digest of the manifest it was made from */
+	struct digest envelope; /* of engine, compressors and their versions: lock_envelope() */
 	const char *platform;   /* "linux/amd64" */
 	struct lock_index *indexes;
 	size_t nindexes;
@@ -46,6 +85,13 @@ struct lock {
 	size_t ndebs;
 	struct lock_npm *npms; /* sorted by path */
 	size_t nnpms;
+	struct lock_wheel *wheels; /* sorted by name */
+	size_t nwheels;
+	struct lock_source *sources; /* sorted by id */
+	size_t nsources;
+	struct lock_model *models; /* sorted by id */
+	size_t nmodels;
+	struct lock_base base;
 	struct lock_file *files; /* sorted by path */
 	size_t nfiles;
 	struct digest digest; /* of the lock's canonical JSON */
@@ -65,6 +111,9 @@ int lock_save(const struct lock *l, const char *dir, struct err *e) must_check;
 /* The text of lock.json. */
 void lock_text(const struct lock *l, struct buf *b);
 void lock_fini(struct lock *l);
+
+/* What the packer is: an image of a lock with another envelope is made anew. */
+struct digest lock_envelope(void);
 
 /* Digest of the parts of a manifest that decide the inputs (goes into lock->manifest). */
 struct digest lock_manifest_digest(const struct manifest *m);

@@ -1,0 +1,32 @@
+/* An image that ours starts from: its layers stay as they are, bytes and digests. */
+#ifndef BUILDER_BASE_IMAGE_H
+#define BUILDER_BASE_IMAGE_H
+
+#include "builder/lock.h"
+#include "images/image.h"
+#include "images/progress.h"
+
+/* Fill l->base: pulled by digest into the store if it is not there; `verify.key` checked. */
+int base_image_lock(struct lock *l, const struct manifest *m, struct store *s, struct progress *p,
+	struct err *e) must_check;
+
+/* Pull it if the store lacks it, and open it: its tree (every chunk's layer is the number of the
+ * base's layer, and every node's layer too), its layers, its config. base_image_close() is due. */
+struct base_image {
+	struct image image;
+	struct tree *tree;
+	struct layer *layers;
+	size_t nlayers;
+};
+int base_image_open(struct base_image *b, const struct lock *l, struct store *s, struct progress *p,
+	struct err *e) must_check;
+void base_image_close(struct base_image *b);
+
+/* `svrun image rebase IMAGE --onto REF`: the layers of image above those of its old base
+ * (annotation org.opencontainers.image.base.digest, or `old`) on a new base, without reading their
+ * data. Refused when a layer above changes what the new base has no longer as it was (whiteouts of
+ * missing files are fine). *manifest is the new image, without a name. */
+int image_rebase(struct store *s, const struct digest *image, const struct digest *old,
+	const struct digest *onto, struct digest *manifest, struct err *e) must_check;
+
+#endif

@@ -1,0 +1,29 @@
+/* Secrets of a build (--secret ID=FILE): files for the steps that name them, whose bytes must never
+ * reach a layer, a log or a cache key. */
+#ifndef BUILDER_BUILD_SECRET_H
+#define BUILDER_BUILD_SECRET_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct build_secret {
+	const char *id;
+	char *value; /* the file's bytes, in memory that is locked and wiped */
+	size_t n;
+};
+
+/* Read FILE of "ID=FILE" (at most 64 KiB, not empty). */
+int build_secret_load(struct build_secret *s, const char *option, struct err *e) must_check;
+void build_secret_fini(struct build_secret *s);
+
+/* Looks for all of them (as they are, without a final newline, in base64, hex and percent-encoding)
+ * in bytes that come piece by piece. */
+struct secret_scan;
+struct secret_scan *secret_scan_new(const struct build_secret *v, size_t n);
+void secret_scan_free(struct secret_scan *s);
+void secret_scan_begin(struct secret_scan *s); /* the next file */
+/* The id of one that was found, or NULL. */
+const char *secret_scan_add(struct secret_scan *s, const void *p, size_t n);
+
+#endif

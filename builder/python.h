@@ -1,0 +1,49 @@
+/* Python packages as wheels, installed without running code: what pip would leave behind, from the
+ * archives alone. Source: PyPA "Binary distribution format", "Recording installed projects",
+ * "Entry points", "Platform compatibility tags", "pylock.toml" (PEP 751), PEP 440, 503, 427, 508.
+ */
+#ifndef BUILDER_PYTHON_H
+#define BUILDER_PYTHON_H
+
+#include "builder/lock.h"
+#include "builder/mirror.h"
+#include "builder/rootfs.h"
+#include "images/entries.h"
+
+/* Fill l->wheels from the manifest's wheels and its lock file (pylock.toml, or requirements with
+ * --hash): wheels for the image's interpreter and platform chosen by their tags, markers evaluated.
+ * python: "3.11", glibc: "2.36", of the image (of its locked debs, python_of_lock()). Refused by
+ * name: sdists (SV051), no matching tag (SV052), a wheel without digest. */
+int python_lock(struct lock *l, const struct manifest *m, struct mirrors *mirrors,
+	struct err *e) must_check;
+
+/* Version of the interpreter and of glibc that a lock's debs (or its base image's) bring: "3.11",
+ * or NULL when there is none. */
+const char *python_of_lock(const struct lock *l);
+const char *glibc_of_lock(const struct lock *l);
+
+/* Unpack one wheel (an open file) into out: RECORD checked, *.data moved, console and gui scripts
+ * written, "#!python" rewritten, INSTALLER, REQUESTED (when asked for by the manifest), direct_url
+ * where it came from a file, a new RECORD. Thread-safe. CORRUPT names wheel and member. */
+int wheel_unpack(const struct lock_wheel *w, const struct manifest_python *p, const char *python,
+	int fd, struct pool *pool, struct entries *out, struct err *e) must_check;
+
+/* Before the wheels are merged: the virtual environment at prefix (pyvenv.cfg, bin/python links,
+ * lib64), unless the prefix is the interpreter's own ("/usr/local", "/usr"). */
+int python_prepare(const struct rootfs *r, const struct manifest_python *p, const char *python,
+	struct err *e) must_check;
+
+/* After all are merged: is what is installed what `guard` says (every *.dist-info and egg-info of
+ * the tree, Debian's included)? All violations in one error. Also used by the python-guard test. */
+int python_guard(const struct rootfs *r, const struct manifest_python *p, struct err *e) must_check;
+
+/* What is installed, from the tree: for SBOM and tests. Sorted by name. */
+struct python_dist {
+	const char *name, *version, *path; /* path of its dist-info or egg-info folder */
+};
+struct python_dist *python_installed(const struct rootfs *r, struct arena *a, size_t *n);
+
+/* Does a version (PEP 440) fit a specifier set (">=1.2,!=1.5.*")? 1, 0, -1: malformed. */
+int python_version_fits(const char *version, const char *specifier);
+
+#endif

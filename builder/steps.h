@@ -1,0 +1,27 @@
+/* Steps that run code over the composed tree, each through the sandbox, each cached by key:
+ * `dpkg --configure -a` (apt.configure dpkg), install scripts of npm packages that ask for it, byte
+ * code (python.bytecode), then the manifest's run steps in their order. */
+#ifndef BUILDER_STEPS_H
+#define BUILDER_STEPS_H
+
+#include "builder/compose.h"
+#include "builder/build-secret.h"
+
+struct step_context {
+	const struct manifest *m;
+	const struct lock *l;
+	struct store *s;
+	struct pool *pool;
+	struct progress *p;
+	const struct build_secret *secrets; /* --secret ID=FILE */
+	size_t nsecrets;
+	bool no_cache;
+	const char *logs; /* folder: LOGS/ID.log of each step */
+};
+
+/* Run all, merge what they changed into c->tree with an origin of their own. ERR_USAGE SV061: a
+ * step wrote outside `writes`; SV131: a secret's bytes in what it wrote, its name and log; a step
+ * that failed: its last 40 lines, its log's path and the command that runs it again. */
+int steps_run(const struct step_context *x, struct composed *c, struct err *e) must_check;
+
+#endif
