@@ -1,6 +1,6 @@
 /* The bill of an image: which input brought which file, in which layer. Made by the build, kept in
- * the store by the image's manifest digest (a note in the pool names a blob), and the one source of
- * SBOM, provenance and `svrun image why`. Canonical JSON, deterministic. */
+ * the store by the image's manifest digest (ROOT/bills/HEX), and the one source of SBOM, provenance
+ * and `svrun image why`. Deterministic. */
 #ifndef BUILDER_BILL_H
 #define BUILDER_BILL_H
 
@@ -36,11 +36,14 @@ struct bill {
 	size_t nfiles;
 };
 
-/* Of a composed and grouped build. */
+/* Of a composed and grouped build whose layers were written: every node's layer and every layer's
+ * DiffID is set. Licences and what the base image has installed are read from the tree. */
 int bill_make(struct bill *b, const struct manifest *m, const struct lock *l,
-	const struct composed *c, const struct groups *g, struct err *e) must_check;
-int bill_save(const struct bill *b, struct store *s, struct pool *pool,
-	const struct digest *manifest, struct err *e) must_check;
+	const struct composed *c, const struct groups *g, struct pool *pool,
+	struct err *e) must_check;
+/* Keep it for the image with this manifest digest: ROOT/bills/HEX, which goes with the image. */
+int bill_save(const struct bill *b, struct store *s, const struct digest *manifest,
+	struct err *e) must_check;
 /* NOT_FOUND: the image was not built here (and none is attached to it). */
 int bill_load(
 	struct bill *b, struct store *s, const struct digest *manifest, struct err *e) must_check;

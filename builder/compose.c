@@ -356,7 +356,8 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 		uint32_t o = new_origin(c, (struct origin){.kind = ORIGIN_DEB,
 						   .name = arena_strdup(&c->arena, d->name),
 						   .source = arena_strdup(&c->arena, d->source),
-						   .essential = d->essential});
+						   .essential = d->essential,
+						   .entry = i});
 
 		if (dpkg_merge(c->tree, all[i], o, all, n, e) < 0)
 			return err_ctx(e, "package %s", d->name);
@@ -369,7 +370,8 @@ static int merge_npms(struct composed *c, struct work *w, struct err *e)
 	for (size_t i = 0; i < w->l->nnpms; i++) {
 		const struct lock_npm *n = &w->l->npms[i];
 		uint32_t o = new_origin(c, (struct origin){.kind = ORIGIN_NPM,
-						   .name = arena_strdup(&c->arena, n->name)});
+						   .name = arena_strdup(&c->arena, n->name),
+						   .entry = i});
 
 		if (put_all(c->tree, &w->packages[i], o, e) < 0)
 			return err_ctx(e, "npm package %s", n->path);
@@ -377,7 +379,7 @@ static int merge_npms(struct composed *c, struct work *w, struct err *e)
 	if (!w->m->node.present)
 		return 0;
 	return npm_bins(c->tree, w->l, w->m->node.prefix, w->m->build.epoch,
-		new_origin(c, (struct origin){.kind = ORIGIN_NPM, .name = ".bin"}), e);
+		new_origin(c, (struct origin){.kind = ORIGIN_NPM, .name = ".bin", .entry = SIZE_MAX}), e);
 }
 
 static int merge_contents(struct composed *c, struct work *w, struct err *e)
@@ -399,7 +401,8 @@ static int merge_contents(struct composed *c, struct work *w, struct err *e)
 	for (size_t i = 0; i < m->nmodels; i++) {
 		uint32_t o =
 			new_origin(c, (struct origin){.kind = ORIGIN_MODEL,
-					      .name = arena_strdup(&c->arena, m->models[i].id)});
+					      .name = arena_strdup(&c->arena, m->models[i].id),
+					      .entry = i});
 
 		for (size_t k = 0; k < m->models[i].nfiles; k++)
 			if (put_all(c->tree, &w->contents[slot++], o, e) < 0)

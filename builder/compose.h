@@ -10,7 +10,17 @@
 #include "images/store.h"
 #include "images/tree.h"
 
-enum origin_kind { ORIGIN_STATE, ORIGIN_DEB, ORIGIN_NPM, ORIGIN_MODEL, ORIGIN_FILE };
+enum origin_kind {
+	ORIGIN_STATE,
+	ORIGIN_DEB,
+	ORIGIN_NPM,
+	ORIGIN_MODEL,
+	ORIGIN_FILE,
+	ORIGIN_WHEEL,
+	ORIGIN_SOURCE,
+	ORIGIN_RUN,  /* a step */
+	ORIGIN_BASE, /* the image that ours starts from */
+};
 
 /* The input that brought an object: node->origin counts in this table; 0 is state that we made. */
 struct origin {
@@ -18,6 +28,9 @@ struct origin {
 	const char *name;   /* of the package, or the model's id */
 	const char *source; /* DEB: the source package */
 	bool essential;     /* DEB */
+	/* Its number in the lock's list of its kind (debs, npms, wheels, sources), for MODEL and RUN in
+	 * the manifest's: what the bill says of it. SIZE_MAX: it is not in a list (npm's ".bin"). */
+	size_t entry;
 };
 
 struct composed {
