@@ -75,11 +75,12 @@ static void read_manifest(struct manifest *m, struct report *report)
 }
 
 int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
-	struct complaints *c, struct err *e)
+	const struct manifest_choice *choice, struct complaints *c, struct err *e)
 {
 	struct report report;
 	size_t total;
 
+	(void)choice;
 	*m = (struct manifest){.path = mem_strdup(path),
 		.dir = folder_of(path),
 		.apt.merge_usr = true,
@@ -194,7 +195,8 @@ static char *find(const char *app, struct err *e)
 	return NULL;
 }
 
-int manifest_load(struct manifest *m, const char *app, struct complaints *c, struct err *e)
+int manifest_load(struct manifest *m, const char *app, const struct manifest_choice *choice,
+	struct complaints *c, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(TEXT_MAX);
 	auto_free char *path = find(app, e);
@@ -202,5 +204,5 @@ int manifest_load(struct manifest *m, const char *app, struct complaints *c, str
 	*m = (struct manifest){0};
 	if (!path || read_text(path, &text, e) < 0)
 		return -1;
-	return manifest_parse(m, path, text.data ? text.data : "", text.len, c, e);
+	return manifest_parse(m, path, text.data ? text.data : "", text.len, choice, c, e);
 }

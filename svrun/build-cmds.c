@@ -17,7 +17,7 @@ struct build_request {
 static int load_app(struct manifest *m, const char *app, struct err *e)
 {
 	struct complaints c = {0};
-	int rc = manifest_load(m, app, &c, e);
+	int rc = manifest_load(m, app, NULL, &c, e);
 
 	if (rc < 0 && c.count)
 		fputs(c.text.data, stderr);

@@ -35,7 +35,7 @@ static void check_again(const struct manifest *m)
 
 	json_text(m->doc.root, true, &b);
 	if (b.len <= 1 << 20) {
-		int rc = manifest_parse(&again, "m.json", b.data, b.len, &c, NULL);
+		int rc = manifest_parse(&again, "m.json", b.data, b.len, NULL, &c, NULL);
 
 		assert(rc == 0 && digest_eq(&m->digest, &again.digest));
 		manifest_fini(&again);
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct manifest m;
 	struct err e = {0};
 
-	if (manifest_parse(&m, "m.json", data, size, &c, &e) == 0) {
+	if (manifest_parse(&m, "m.json", data, size, NULL, &c, &e) == 0) {
 		check_again(&m);
 		manifest_fini(&m);
 	} else if (e.kind == ERR_USAGE) {

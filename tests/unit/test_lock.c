@@ -255,7 +255,7 @@ static struct digest manifest_digest(const char *more)
 	struct manifest m;
 	struct digest d;
 
-	assert_int_equal(manifest_parse(&m, "m.json", s, strlen(s), &c, NULL), 0);
+	assert_int_equal(manifest_parse(&m, "m.json", s, strlen(s), NULL, &c, NULL), 0);
 	d = lock_manifest_digest(&m);
 	manifest_fini(&m);
 	return d;
@@ -300,7 +300,7 @@ TEST(a_lock_of_another_manifest_or_machine_is_refused)
 	struct lock l = {0};
 	struct err e = {0};
 
-	assert_int_equal(manifest_parse(&m, "app/manifest.json", doc, strlen(doc), &c, NULL), 0);
+	assert_int_equal(manifest_parse(&m, "app/manifest.json", doc, strlen(doc), NULL, &c, NULL), 0);
 	l.platform = manifest_platform();
 	l.manifest = lock_manifest_digest(&m);
 	assert_int_equal(lock_check(&l, &m, &e), -1);

@@ -22,7 +22,7 @@ static void go_back(void)
 static int parse(struct manifest *m, const char *text, struct complaints *c)
 {
 	*c = (struct complaints){0};
-	return manifest_parse(m, "dir/m.json", text, strlen(text), c, NULL);
+	return manifest_parse(m, "dir/m.json", text, strlen(text), NULL, c, NULL);
 }
 
 /* The one complaint about text begins like this. */
@@ -50,7 +50,7 @@ static void compare_with(const char *json, const char *txt)
 
 	assert_int_equal(file_read(AT_FDCWD, txt, &want, NULL), 0);
 	assert_true(want.len > 0);
-	assert_int_equal(manifest_load(&m, json, &c, &e), -1);
+	assert_int_equal(manifest_load(&m, json, NULL, &c, &e), -1);
 	if (!str_eq(c.text.data, want.data))
 		fail_msg("%s: expected\n%sgot\n%s", json, want.data, c.text.data);
 	assert_int_equal(e.kind, ERR_USAGE);
@@ -172,7 +172,7 @@ TEST(every_key_lands_in_its_field)
 	struct manifest m;
 	struct err e = {0};
 
-	if (manifest_load(&m, "tests/data/manifest/good/full.json", &c, &e) < 0)
+	if (manifest_load(&m, "tests/data/manifest/good/full.json", NULL, &c, &e) < 0)
 		fail_msg("%s\n%s", e.text, c.text.data);
 	assert_string_equal(m.version, "1.0+a~b");
 	assert_string_equal(m.title, "Every key");
@@ -352,7 +352,7 @@ TEST(a_manifest_over_a_mebibyte_is_refused)
 	struct err e = {0};
 
 	memset(text, ' ', (1 << 20) + 1);
-	assert_int_equal(manifest_parse(&m, "m.json", text, (1 << 20) + 1, &c, &e), -1);
+	assert_int_equal(manifest_parse(&m, "m.json", text, (1 << 20) + 1, NULL, &c, &e), -1);
 	assert_int_equal(e.kind, ERR_CORRUPT);
 	assert_string_equal(e.text, "m.json: longer than the limit of 1048576 bytes");
 }
@@ -386,7 +386,7 @@ static void loads(const char *app, const char *path, const char *dir)
 	struct manifest m;
 	struct err e = {0};
 
-	if (manifest_load(&m, app, &c, &e) < 0)
+	if (manifest_load(&m, app, NULL, &c, &e) < 0)
 		fail_msg("%s: %s", app, e.text);
 	assert_string_equal(m.path, path);
 	assert_string_equal(m.dir, dir);
@@ -418,19 +418,19 @@ TEST(an_app_is_a_file_a_folder_or_a_name)
 	loads("mine/", "mine/manifest.json", "mine");
 	loads("mine/manifest.json", "mine/manifest.json", "mine");
 
-	assert_int_equal(manifest_load(&m, "tiny-lama-chat", &c, &e), -1);
+	assert_int_equal(manifest_load(&m, "tiny-lama-chat", NULL, &c, &e), -1);
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 	assert_string_equal(e.text,
 		"no manifest 'tiny-lama-chat': tried tiny-lama-chat, tiny-lama-chat/manifest.json, "
 		"manifests/tiny-lama-chat/manifest.json");
 	assert_string_equal(e.hint, "did you mean 'tiny-llama-chat'?");
 	e = (struct err){0};
-	assert_int_equal(manifest_load(&m, "a/b", &c, &e), -1);
+	assert_int_equal(manifest_load(&m, "a/b", NULL, &c, &e), -1);
 	assert_string_equal(e.text, "no manifest 'a/b': tried a/b, a/b/manifest.json");
 	assert_string_equal(e.hint, "manifests/ has ocr, tiny-llama-chat");
 	e = (struct err){0};
 	assert_int_equal(mkfifo("fifo", 0644), 0);
-	assert_int_equal(manifest_load(&m, "fifo", &c, &e), -1);
+	assert_int_equal(manifest_load(&m, "fifo", NULL, &c, &e), -1);
 	assert_string_equal(e.text, "fifo: not a regular file");
 	go_back();
 	assert_int_equal(sys_remove_tree(AT_FDCWD, tmp), 0);
