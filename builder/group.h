@@ -14,16 +14,22 @@ struct group {
 };
 
 struct groups {
+	struct arena arena; /* of whiteouts */
 	struct group *v;
 	size_t n;
+	size_t first; /* number of v[0] in the image: the base's layers come before */
 };
 
 /* Cut a composed tree into layers by the manifest's build.layers:
  *   groups  the first "path:" pattern that matches decides, else the first pattern for the object's
- *           origin; what no group wants goes to debs, node, state, files and one layer a model
+ *           origin; what no group wants goes to debs, python, node, sources, state, files, one
+ *           layer for each model and one for each run step
  *   origin  one layer for each of the biggest source packages, one for the other debs, then as
- * above single  everything but the models in one layer Groups that end up empty are dropped. USAGE
- * when there would be more than max layers. */
+ *           above
+ *   single  everything but the models in one layer; with build.squash the models, too
+ * Layers of steps come after all others, in the order of the steps. What the base brought stays
+ * where it is; a path of the base that is gone is a whiteout in the last of the layers. Groups that
+ * end up empty are dropped. USAGE when there would be more than max layers. */
 int group_tree(struct groups *g, struct composed *c, const struct manifest_build *b,
 	struct err *e) must_check;
 void groups_fini(struct groups *g);
