@@ -9,63 +9,10 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "runtime/confine.h"
 #include "svrun/bundle.h"
 
 enum { HOST_FILE_MAX = 1 << 20 };
-
-static const struct {
-	const char *destination, *type, *options;
-} defaults[] = {
-	{"/proc", "proc", "nosuid,noexec,nodev"},
-	{"/dev", "tmpfs", "nosuid,noexec,strictatime,mode=755,size=65536k"},
-	{"/dev/pts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5"},
-	{"/dev/shm", "tmpfs", "nosuid,noexec,nodev,mode=1777"},
-	{"/dev/mqueue", "mqueue", "nosuid,noexec,nodev"},
-	{"/sys", "sysfs", "nosuid,noexec,nodev,ro"},
-	{"/sys/fs/cgroup", "cgroup", "nosuid,noexec,nodev,ro"},
-};
-
-static json_t *options_of(const char *words)
-{
-	json_t *list = json_array();
-
-	for (const char *p = words; *p;) {
-		size_t n = strcspn(p, ",");
-
-		if (n)
-			json_array_append_new(list, json_stringn_nocheck(p, n));
-		p += n + (p[n] == ',');
-	}
-	return list;
-}
-
-static json_t *add(json_t *mounts, const char *destination, const char *type, const char *source,
-	const char *options)
-{
-	json_t *list = options_of(options), *m = json_object();
-
-	json_object_set_new(m, "destination", json_string_nocheck(destination));
-	json_object_set_new(m, "type", json_string(type));
-	json_object_set_new(m, "source", json_string_nocheck(source));
-	json_object_set_new(m, "options", list);
-	json_array_append_new(mounts, m);
-	return list;
-}
-
-static void add_defaults(const struct run_options *o, json_t *mounts)
-{
-	char size[40];
-
-	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-		json_t *list = add(mounts, defaults[i].destination, defaults[i].type,
-			defaults[i].type, defaults[i].options);
-
-		if (o->shm_bytes && str_eq(defaults[i].destination, "/dev/shm")) {
-			snprintf(size, sizeof(size), "size=%" PRIu64, o->shm_bytes);
-			json_array_append_new(list, json_string(size));
-		}
-	}
-}
 
 /* ---- small files: an image has none that fit this start ---- */
 
@@ -74,7 +21,7 @@ static int add_file(const struct bundle_request *r, json_t *mounts, const char *
 {
 	if (instance_write(r->instance, name, text, n, e) < 0)
 		return -1;
-	add(mounts, destination, "bind", name, "bind,rprivate,nosuid,nodev,noexec");
+	confine_mount(mounts, destination, "bind", name, "bind,rprivate,nosuid,nodev,noexec");
 	return 0;
 }
 
@@ -148,7 +95,7 @@ static int add_volume(json_t *mounts, const char *text, struct err *e)
 	}
 	if (!str_utf8(source, strlen(source)))
 		return err_set(e, ERR_USAGE, "--volume: %s is not UTF-8", source);
-	add(mounts, destination, "bind", source,
+	confine_mount(mounts, destination, "bind", source,
 		mode && str_eq(mode, "ro") ? "rbind,rprivate,rro" : "rbind,rprivate");
 	return 0;
 }
@@ -167,7 +114,7 @@ static int add_tmpfs(json_t *mounts, const char *text, struct err *e)
 		return err_set(e, ERR_USAGE, "--tmpfs '%.200s': options are not UTF-8", text);
 	all = mem_printf(
 		"nosuid,nodev,noexec,mode=1777%s%s", options ? "," : "", options ? options : "");
-	add(mounts, copy, "tmpfs", "tmpfs", all);
+	confine_mount(mounts, copy, "tmpfs", "tmpfs", all);
 	return 0;
 }
 
@@ -175,7 +122,7 @@ static int fill(const struct bundle_request *r, json_t *mounts, struct err *e)
 {
 	const struct run_options *o = r->o;
 
-	add_defaults(o, mounts);
+	confine_mounts(mounts, o->shm_bytes);
 	if (add_files(r, mounts, e) < 0)
 		return -1;
 	for (size_t i = 0; i < o->tmpfs.n; i++)

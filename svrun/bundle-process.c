@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "images/image.h"
 #include "runtime/caps.h"
+#include "runtime/confine.h"
 #include "runtime/passwd.h"
 #include "runtime/spec.h"
 #include "svrun/bundle.h"
@@ -292,25 +293,6 @@ int bundle_caps(const struct run_options *o, uint64_t *caps, struct err *e)
 	return 0;
 }
 
-static json_t *cap_list(uint64_t set)
-{
-	json_t *list = json_array();
-
-	for (int cap = 0; caps_name(cap); cap++)
-		if (set >> cap & 1)
-			json_array_append_new(list, json_string(caps_name(cap)));
-	return list;
-}
-
-/* For root what is in the bounding set; for others nothing that exec would not leave them: the
- * bounding set alone. Inheritable and ambient are empty (CVE-2022-24769). */
-static json_t *make_caps(uint64_t bounding, bool root)
-{
-	return json_pack("{s:o, s:o, s:o, s:[], s:[]}", "bounding", cap_list(bounding), "effective",
-		cap_list(root ? bounding : 0), "permitted", cap_list(root ? bounding : 0),
-		"inheritable", "ambient");
-}
-
 /* ---- limits ---- */
 
 static int one_limit(const char *s, uint64_t *v)
@@ -420,7 +402,7 @@ static int fill(const struct bundle_request *r, json_t *process, struct err *e)
 		return -1;
 	json_object_set_new(process, "cwd", json_string_nocheck(cwd));
 	json_object_set_new(process, "user", make_user(ids));
-	json_object_set_new(process, "capabilities", make_caps(caps, ids->uid == 0));
+	json_object_set_new(process, "capabilities", confine_caps(caps, ids->uid == 0));
 	json_object_set_new(process, "noNewPrivileges", json_true());
 	if (r->o->terminal)
 		set_terminal(process);

@@ -1,62 +1,11 @@
 #include "svrun/bundle.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "base/str.h"
 #include "runtime/cgroup.h"
-#include "svrun/seccomp-profile.h"
+#include "runtime/confine.h"
+#include "runtime/seccomp-profile.h"
 
 enum { CPU_PERIOD_US = 100000 };
-
-/* Docker's list and what shows kernel addresses; folders become empty, files the null device. */
-static const char *const masked[] = {
-	"/proc/acpi",
-	"/proc/asound",
-	"/proc/interrupts",
-	"/proc/kallsyms",
-	"/proc/kcore",
-	"/proc/keys",
-	"/proc/latency_stats",
-	"/proc/sched_debug",
-	"/proc/scsi",
-	"/proc/timer_list",
-	"/proc/timer_stats",
-	"/sys/devices/virtual/powercap",
-	"/sys/firmware",
-};
-
-static const char *const read_only[] = {
-	"/proc/bus",
-	"/proc/fs",
-	"/proc/irq",
-	"/proc/sys",
-	"/proc/sysrq-trigger",
-};
-
-static json_t *strings(const char *const *v, size_t n)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, json_string(v[i]));
-	return list;
-}
-
-/* How hot each core is tells what neighbours compute; where the processor says it at all. */
-static json_t *make_masked(void)
-{
-	json_t *list = strings(masked, sizeof(masked) / sizeof(masked[0]));
-	char path[96];
-
-	for (int cpu = 0; cpu < 4096; cpu++) {
-		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/thermal_throttle", cpu);
-		if (access(path, F_OK) < 0)
-			break;
-		json_array_append_new(list, json_string(path));
-	}
-	return list;
-}
 
 static json_t *make_namespaces(const struct run_options *o)
 {
@@ -98,8 +47,8 @@ static json_t *make_linux(const struct bundle_request *r, const char *cgroup, ui
 {
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "namespaces", make_namespaces(r->o),
 		"cgroupsPath", cgroup, "resources", make_resources(r->o), "seccomp",
-		seccomp_profile(caps), "maskedPaths", make_masked(), "readonlyPaths",
-		strings(read_only, sizeof(read_only) / sizeof(read_only[0])));
+		seccomp_profile(caps), "maskedPaths", confine_masked(), "readonlyPaths",
+		confine_readonly());
 }
 
 json_t *bundle_make(const struct bundle_request *r, struct err *e)

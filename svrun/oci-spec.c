@@ -10,8 +10,8 @@
 #include "base/sys.h"
 #include "runtime/cgroup.h"
 #include "runtime/ns.h"
+#include "runtime/seccomp-profile.h"
 #include "svrun/oci.h"
-#include "svrun/seccomp-profile.h"
 
 /* Words separated by blanks. */
 static json_t *list(const char *words)

@@ -18,7 +18,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "runtime/caps.h"
-#include "svrun/seccomp-profile.h"
+#include "runtime/seccomp-profile.h"
 #include "runtime/seccomp.h"
 #include "tests/unit/bpf-run.h"
 

@@ -1,6 +1,6 @@
 /* The default filter: what a container may ask of the kernel unless told otherwise. */
-#ifndef SVRUN_SECCOMP_PROFILE_H
-#define SVRUN_SECCOMP_PROFILE_H
+#ifndef RUNTIME_SECCOMP_PROFILE_H
+#define RUNTIME_SECCOMP_PROFILE_H
 
 #include <jansson.h>
 #include <stdint.h>

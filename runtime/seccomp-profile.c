@@ -1,4 +1,4 @@
-#include "svrun/seccomp-profile.h"
+#include "runtime/seccomp-profile.h"
 
 #include <assert.h>
 #include <errno.h>
