@@ -211,11 +211,23 @@ static int take_root(struct config *c, json_t *v, struct err *e)
 	return 0;
 }
 
+static int take_policy(struct config *c, json_t *v, struct err *e)
+{
+	const char *path = text_of(v);
+
+	if (!path || path[0] != '/')
+		return wrong(e, "policy", "an absolute path");
+	free(c->policy);
+	c->policy = mem_strdup(path);
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int (*take)(struct config *c, json_t *v, struct err *e);
 } readers[] = {
 	{"root", take_root},
+	{"policy", take_policy},
 	{"mirrors", take_mirrors},
 	{"registries", take_registries},
 	{"short-names", take_short_names},
@@ -312,6 +324,7 @@ void config_fini(struct config *c)
 {
 	free(c->path);
 	free(c->root);
+	free(c->policy);
 	json_decref(c->mirrors);
 	json_decref(c->registries);
 	json_decref(c->short_names);

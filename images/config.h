@@ -5,7 +5,8 @@
  *     "mirrors": { "debian": "http://...", ... },    addresses of named mirrors
  *     "registries": { "registry.example:5000": { "mirrors": [...], "plain-http": true, ... } },
  *     "short-names": { "aliases": { "ubuntu": "registry.example/library/ubuntu" },
- *                      "search": ["registry.example/library"] } }
+ *                      "search": ["registry.example/library"] },
+ *     "policy": "/etc/svrun/policy.json" }             which images may be pulled and run (policy.h)
  *
  * $SVRUN_ROOT wins over "root"; without either it is /var/lib/svrun for root, and
  * $XDG_DATA_HOME/svrun or ~/.local/share/svrun for others. A missing file is an empty one, unless
@@ -22,6 +23,7 @@
 struct config {
 	char *path;               /* the file read, or the one that would be */
 	char *root;               /* absolute */
+	char *policy;             /* absolute; NULL: every image may be run */
 	json_t *mirrors;          /* object of strings; never NULL */
 	json_t *registries;       /* by host, in lower case; never NULL */
 	json_t *short_names;      /* {"aliases": {...}, "search": [...]}; never NULL */

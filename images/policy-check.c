@@ -1,0 +1,149 @@
+/* The part of a policy that needs libcrypto. */
+#include <string.h>
+
+#include "base/str.h"
+#include "images/policy.h"
+#include "images/signature.h"
+
+/* A key of the policy, as it is today. */
+struct signer {
+	const struct policy_key *of;
+	struct sign_key *key;
+	bool expired, signed_it;
+};
+
+static int load(const struct policy *p, struct signer *x, struct err *e)
+{
+	const char *slash = strrchr(p->path, '/');
+	auto_free char *path = x->of->file[0] == '/' || !slash
+				       ? mem_strdup(x->of->file)
+				       : mem_printf("%.*s/%s", (int)(slash - p->path), p->path,
+						 x->of->file);
+	char id[DIGEST_HEX + 1];
+
+	x->expired = x->of->until && strcmp(p->today, x->of->until) > 0;
+	if (sign_key_load_public(&x->key, path, e) < 0) {
+		if (e)
+			e->kind = ERR_USAGE;
+		return err_ctx(e, "%s: key '%s'", p->path, x->of->name);
+	}
+	sign_key_id(x->key, id);
+	if (!x->of->id || str_eq(x->of->id, id))
+		return 0;
+	return err_set(e, ERR_USAGE, "%s: key '%s': expected the key with id %s, found %s in %s",
+		p->path, x->of->name, x->of->id, id, path);
+}
+
+static bool fits(const struct policy_rule *r, const struct signature *x)
+{
+	return !r->identity || (x->reference && str_glob(r->identity, x->reference));
+}
+
+struct signers {
+	struct signer *v;
+	size_t n;
+	const struct signatures *found;
+};
+
+/* What was found, each after "; ": what is by the policy's keys and did not do, else anything. */
+static void explain(const struct policy_rule *r, const struct signers *g, struct buf *b)
+{
+	auto_free char *found = NULL;
+	bool any = false;
+
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->found->n; k++) {
+			const struct signature *x = &g->found->v[k];
+
+			if (!signature_is_by(x, g->v[i].key))
+				continue;
+			any = true;
+			if (g->v[i].expired)
+				buf_printf(b, "; one by '%s', which was good until %s",
+					g->v[i].of->name, g->v[i].of->until);
+			else if (!fits(r, x))
+				buf_printf(b, "; one by '%s' of the image as '%.200s', expected %s",
+					g->v[i].of->name, x->reference ? x->reference : "",
+					r->identity);
+			else
+				buf_printf(b, "; one by '%s'", g->v[i].of->name);
+		}
+	if (any)
+		return;
+	found = signatures_describe(g->found);
+	buf_printf(b, "; %s", found);
+}
+
+static int refuse(const struct policy *p, const struct policy_rule *r, const struct signers *g,
+	const char *name, const struct digest *manifest, struct err *e)
+{
+	auto_buf struct buf who = BUF_INIT(1 << 20), found = BUF_INIT(1 << 20);
+	char text[DIGEST_TEXT + 1];
+
+	for (size_t i = 0; i < g->n; i++)
+		buf_printf(&who, "%s'%s'", i ? ", " : "", g->v[i].of->name);
+	explain(r, g, &found);
+	return err_set(e, ERR_DENIED,
+		"%s (%s): the policy (%s %s) wants it signed by %s%.300s; found: %.700s", name,
+		digest_text(manifest, text), p->path, r->where,
+		r->nkeys == 1		     ? ""
+		: r->threshold == r->nkeys ? "all of "
+		: r->threshold == 1	     ? "one of "
+					     : "several of ",
+		who.data, found.data + 2);
+}
+
+static uint64_t count(const struct policy_rule *r, struct signers *g)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < g->n; i++) {
+		for (size_t k = 0; k < g->found->n && !g->v[i].signed_it; k++)
+			g->v[i].signed_it = !g->v[i].expired && fits(r, &g->found->v[k]) &&
+					    signature_is_by(&g->found->v[k], g->v[i].key);
+		n += g->v[i].signed_it;
+	}
+	return n;
+}
+
+/* Two names for one key would let one signer count twice. */
+static int check_distinct(const struct policy *p, const struct signers *g, struct err *e)
+{
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < i; k++) {
+			char a[DIGEST_HEX + 1], b[DIGEST_HEX + 1];
+
+			sign_key_id(g->v[i].key, a);
+			sign_key_id(g->v[k].key, b);
+			if (str_eq(a, b))
+				return err_set(e, ERR_USAGE, "%s: '%s' and '%s' are the same key",
+					p->path, g->v[k].of->name, g->v[i].of->name);
+		}
+	return 0;
+}
+
+int policy_verify(const struct policy *p, const struct policy_rule *r, struct store *s,
+	const char *name, const struct digest *manifest, struct err *e)
+{
+	auto_free struct signer *v = mem_array(r->nkeys, sizeof(*v));
+	struct signatures found = {0};
+	struct signers g = {v, r->nkeys, &found};
+	int rc = policy_admits(p, r, name, e);
+
+	if (rc < 0 || r->action != POLICY_SIGNED)
+		return rc;
+	for (size_t i = 0; rc == 0 && i < g.n; i++) {
+		v[i].of = &p->keys[r->keys[i]];
+		rc = load(p, &v[i], e);
+	}
+	if (rc == 0)
+		rc = check_distinct(p, &g, e);
+	if (rc == 0)
+		rc = signatures_load(&found, s, manifest, e);
+	if (rc == 0 && count(r, &g) < r->threshold)
+		rc = refuse(p, r, &g, name, manifest, e);
+	signatures_fini(&found);
+	for (size_t i = 0; i < g.n; i++)
+		sign_key_free(v[i].key);
+	return rc;
+}
