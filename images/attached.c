@@ -32,8 +32,8 @@ static const char *text_in(const json_t *descriptor, const char *key)
 
 static const char *annotation_of(const json_t *descriptor, const char *key)
 {
-	return key ? json_string_value(json_object_get(
-			     json_object_get(descriptor, "annotations"), key))
+	return key ? json_string_value(
+			     json_object_get(json_object_get(descriptor, "annotations"), key))
 		   : NULL;
 }
 
@@ -128,8 +128,8 @@ static int list_it(struct store *s, const struct digest *subject, const json_t *
 		if (replaces(descriptor, json_array_get(list, i - 1), once))
 			json_array_remove(list, i - 1);
 	if (json_array_size(list) >= ATTACHED_MAX)
-		return err_set(e, ERR_USAGE, "more than %d things attached to one manifest",
-			ATTACHED_MAX);
+		return err_set(
+			e, ERR_USAGE, "more than %d things attached to one manifest", ATTACHED_MAX);
 	insert(list, descriptor);
 	return save(s, subject, list, e);
 }
@@ -139,9 +139,8 @@ int attached_add(
 {
 	struct descriptor d;
 
-	return descriptor_read(&d, descriptor, e) < 0
-		       ? -1
-		       : list_it(s, subject, descriptor, NULL, e);
+	return descriptor_read(&d, descriptor, e) < 0 ? -1
+						      : list_it(s, subject, descriptor, NULL, e);
 }
 
 int attached_remove(struct store *s, const struct digest *subject, struct err *e)
@@ -192,8 +191,8 @@ static json_t *describe_subject(struct store *s, const struct digest *subject, s
 	return describe(type, subject, b.len);
 }
 
-static json_t *artifact(struct store *s, const struct digest *subject, const struct attachment *a,
-	struct err *e)
+static json_t *artifact(
+	struct store *s, const struct digest *subject, const struct attachment *a, struct err *e)
 {
 	struct digest config, blob;
 	json_t *of, *layer, *doc;

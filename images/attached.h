@@ -42,7 +42,12 @@ int attached_put(struct store *s, const struct digest *subject, const struct att
  * REF_NAME, is replaced. */
 int attached_add(struct store *s, const struct digest *subject, const json_t *descriptor,
 	struct err *e) must_check;
-/* Fine when there is none. */
+/* fn for each blob of what is listed, as far as it is here: manifest, config, layers. What cannot
+ * be read is left out. */
+int attached_blobs(struct store *s, const struct digest *subject,
+	int (*fn)(void *ctx, const struct digest *d, struct err *e), void *ctx,
+	struct err *e) must_check;
+/* The list alone. Fine when there is none. */
 int attached_remove(struct store *s, const struct digest *subject, struct err *e) must_check;
 
 /* The first with that artifactType (and, unless NULL, annotation = value): 1 with its only blob

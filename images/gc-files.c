@@ -132,11 +132,13 @@ static int sweep_old(
 
 int gc_documents(struct gc *g, struct err *e)
 {
-	static const char *const folders[] = {
-		".", "blobs/sha256", "indexes", "layers", "erofs", "mnt", "pool"};
+	static const char *const folders[] = {".", "blobs/sha256", "indexes", "layers", "erofs",
+		"mnt", "pool", "attached", "bills"};
 
 	if (reach_files(g->s, "blobs/sha256", "", sweep_blob, g, e) < 0 ||
 		reach_files(g->s, "indexes", "", sweep_other, g, e) < 0 ||
+		reach_files(g->s, "attached", "", sweep_other, g, e) < 0 ||
+		reach_files(g->s, "bills", "", sweep_other, g, e) < 0 ||
 		reach_files(g->s, "layers", LAYER_LIST_WHOLE, sweep_other, g, e) < 0 ||
 		reach_files(g->s, "layers", LAYER_LIST_TOC, sweep_other, g, e) < 0)
 		return -1;

@@ -7,6 +7,8 @@
 #include <sys/file.h>
 
 #include "base/sys.h"
+#include "images/attached.h"
+#include "images/bills.h"
 #include "images/mount-image.h"
 #include "images/mount-keep.h"
 #include "images/reach.h"
@@ -121,19 +123,24 @@ struct deleting {
 	struct digest_map *used;
 };
 
-static int delete_documents(struct store *s, const struct digest *manifest,
-	const struct digest_map *used, struct err *e)
+static int delete_blob(void *ctx, const struct digest *blob, struct err *e)
 {
-	if (digest_map_find(used, manifest))
-		return 0;
-	if (mount_image_remove(s, manifest, e) < 0 || image_index_remove(s, manifest, e) < 0)
-		return -1;
-	return store_blob_remove(s, manifest, e);
+	struct deleting *d = ctx;
+
+	return digest_map_find(d->used, blob) ? 0 : store_blob_remove(d->s, blob, e);
 }
 
-static int delete_blob(struct deleting *d, const struct digest *blob, struct err *e)
+static int delete_documents(struct deleting *d, const struct digest *manifest, struct err *e)
 {
-	return digest_map_find(d->used, blob) ? 0 : store_blob_remove(d->s, blob, e);
+	if (digest_map_find(d->used, manifest))
+		return 0;
+	/* what cannot be read of it is garbage */
+	(void)!attached_blobs(d->s, manifest, delete_blob, d, NULL);
+	if (attached_remove(d->s, manifest, e) < 0 || bills_remove(d->s, manifest, e) < 0 ||
+		mount_image_remove(d->s, manifest, e) < 0 ||
+		image_index_remove(d->s, manifest, e) < 0)
+		return -1;
+	return store_blob_remove(d->s, manifest, e);
 }
 
 /* Of an image that was started meanwhile under its own digest, everything stays: garbage
@@ -159,7 +166,7 @@ static int delete_image(void *ctx, struct image *im, struct err *e)
 			return -1;
 	if (delete_blob(d, &im->config_digest, e) < 0)
 		return -1;
-	return delete_documents(d->s, &im->manifest_digest, d->used, e);
+	return delete_documents(d, &im->manifest_digest, e);
 }
 
 /* Be alone with what has no name: whoever is at work may have counted on a blob, and not named its
@@ -195,7 +202,7 @@ int image_delete(struct store *s, const struct digest *manifest, struct err *e)
 			if (e)
 				*e = fault;
 		} else {
-			rc = delete_documents(s, manifest, &used, e);
+			rc = delete_documents(&d, manifest, e);
 		}
 	}
 	digest_map_fini(&used);

@@ -15,10 +15,10 @@ struct signer {
 static int load(const struct policy *p, struct signer *x, struct err *e)
 {
 	const char *slash = strrchr(p->path, '/');
-	auto_free char *path = x->of->file[0] == '/' || !slash
-				       ? mem_strdup(x->of->file)
-				       : mem_printf("%.*s/%s", (int)(slash - p->path), p->path,
-						 x->of->file);
+	auto_free char *path =
+		x->of->file[0] == '/' || !slash
+			? mem_strdup(x->of->file)
+			: mem_printf("%.*s/%s", (int)(slash - p->path), p->path, x->of->file);
 	char id[DIGEST_HEX + 1];
 
 	x->expired = x->of->until && strcmp(p->today, x->of->until) > 0;
@@ -86,10 +86,10 @@ static int refuse(const struct policy *p, const struct policy_rule *r, const str
 	return err_set(e, ERR_DENIED,
 		"%s (%s): the policy (%s %s) wants it signed by %s%.300s; found: %.700s", name,
 		digest_text(manifest, text), p->path, r->where,
-		r->nkeys == 1		     ? ""
+		r->nkeys == 1              ? ""
 		: r->threshold == r->nkeys ? "all of "
-		: r->threshold == 1	     ? "one of "
-					     : "several of ",
+		: r->threshold == 1        ? "one of "
+					   : "several of ",
 		who.data, found.data + 2);
 }
 

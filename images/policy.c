@@ -82,15 +82,14 @@ static int take_text(
 	return 0;
 }
 
-static int take_list(struct reading *r, const char *where, const json_t *o, const char *key,
-	struct strings *out)
+static int take_list(
+	struct reading *r, const char *where, const json_t *o, const char *key, struct strings *out)
 {
 	const json_t *list = json_object_get(o, key), *v;
 	size_t i;
 
 	*out = (struct strings){0};
-	if (!json_is_array(list) || json_array_size(list) == 0 ||
-		json_array_size(list) > RULES_MAX)
+	if (!json_is_array(list) || json_array_size(list) == 0 || json_array_size(list) > RULES_MAX)
 		return wrong_in(r, where, key, "expected a list of strings, not empty");
 	out->v = arena_alloc(&r->p->arena, json_array_size(list) * sizeof(*out->v));
 	json_array_foreach (list, i, v) {
@@ -183,7 +182,8 @@ static int find_key(struct reading *r, const char *where, const char *name, size
 	return wrong_in(r, where, "keys", text);
 }
 
-static int take_signers(struct reading *r, const char *where, const json_t *o, struct policy_rule *x)
+static int take_signers(
+	struct reading *r, const char *where, const json_t *o, struct policy_rule *x)
 {
 	struct strings names;
 
@@ -257,8 +257,7 @@ static int take(struct reading *r, json_t *root)
 	if (take_all_keys(r, json_object_get(root, "keys")) < 0 ||
 		take_rules(r, json_object_get(root, "rules")) < 0)
 		return -1;
-	return take_rule(
-		r, "/default", json_object_get(root, "default"), false, &r->p->otherwise);
+	return take_rule(r, "/default", json_object_get(root, "default"), false, &r->p->otherwise);
 }
 
 /* ---- opening ---- */
@@ -342,8 +341,8 @@ static char *known_as(const struct store_name *x)
 }
 
 /* By digest: what its names agree on. Where they do not, none of them is to be had by accident. */
-static int name_of_digest(const struct store_name *v, size_t n, const struct digest *d, char **name,
-	struct err *e)
+static int name_of_digest(
+	const struct store_name *v, size_t n, const struct digest *d, char **name, struct err *e)
 {
 	*name = NULL;
 	for (size_t i = 0; i < n; i++) {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/attached.h"
 #include "images/layer-list.h"
 
 enum {
@@ -59,6 +60,20 @@ struct marking {
 	unsigned depth;
 };
 
+static int mark_attached(void *ctx, const struct digest *d, struct err *e)
+{
+	struct marking *m = ctx;
+	int rc = 0;
+
+	digest_map_add(m->set, d);
+	if (m->depth < DEPTH_MAX) { /* an index that the image came with has signatures, too */
+		m->depth++;
+		rc = attached_blobs(m->s, d, mark_attached, m, e);
+		m->depth--;
+	}
+	return rc;
+}
+
 static int mark(void *ctx, const struct digest *d, struct err *e)
 {
 	struct marking *m = ctx;
@@ -86,7 +101,7 @@ static int mark(void *ctx, const struct digest *d, struct err *e)
 		rc = each_nested(m->s, doc, mark, m, e);
 		m->depth--;
 	}
-	return rc;
+	return rc < 0 ? -1 : attached_blobs(m->s, d, mark_attached, m, e);
 }
 
 int reach_blobs(

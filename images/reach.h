@@ -8,9 +8,9 @@
 #include "images/store.h"
 
 /* Add to the set the digests of a manifest and of the config and layers that it names; of an image
- * index, those of the images in it that are here, too. Blobs need not be in the store. Reads the
- * documents only as far as that, so that other tools' images are fine. Errors: NOT_FOUND, CORRUPT,
- * SYSTEM. */
+ * index, those of the images in it that are here, too; and of what is attached to them. Blobs need
+ * not be in the store. Reads the documents only as far as that, so that other tools' images are
+ * fine. Errors: NOT_FOUND, CORRUPT, SYSTEM. */
 int reach_blobs(struct store *s, const struct digest *manifest, struct digest_map *set,
 	struct err *e) must_check;
 /* The same for all of index.json, named or not; which image it was that could not be read is in

@@ -78,8 +78,8 @@ static X509_SIG *encrypt(PKCS8_PRIV_KEY_INFO *info, const char *password, struct
 	X509_SIG *sig = NULL;
 
 	if (RAND_bytes(salt, sizeof(salt)) == 1 && RAND_bytes(iv, sizeof(iv)) == 1)
-		how = PKCS5_pbe2_set_scrypt(EVP_aes_256_cbc(), salt, sizeof(salt), iv, SCRYPT_N,
-			SCRYPT_R, SCRYPT_P);
+		how = PKCS5_pbe2_set_scrypt(
+			EVP_aes_256_cbc(), salt, sizeof(salt), iv, SCRYPT_N, SCRYPT_R, SCRYPT_P);
 	if (how)
 		sig = PKCS8_set0_pbe(password, (int)strlen(password), info, how);
 	if (!sig) {
@@ -176,8 +176,8 @@ static int check_labels(const char *path, const struct buf *b, struct err *e)
 			"NAME.key gives it to cosign, too");
 	}
 	if (has_label(b, "PUBLIC KEY"))
-		return err_set(e, ERR_USAGE, "%s is a public key: signing needs the private one",
-			path);
+		return err_set(
+			e, ERR_USAGE, "%s is a public key: signing needs the private one", path);
 	if (!has_label(b, "PRIVATE KEY") && !has_label(b, "ENCRYPTED PRIVATE KEY") &&
 		!has_label(b, "EC PRIVATE KEY"))
 		return err_set(e, ERR_CORRUPT, "%s: no private key in PEM", path);
@@ -247,8 +247,8 @@ int sign_key_load(struct sign_key **out, const char *path, const char *password,
 		OPENSSL_cleanse(secret, strlen(secret));
 	if (!k && encrypted) {
 		ERR_clear_error();
-		return err_set(e, ERR_DENIED, "%s: the password is wrong, or the key is damaged",
-			path);
+		return err_set(
+			e, ERR_DENIED, "%s: the password is wrong, or the key is damaged", path);
 	}
 	if (!k)
 		return crypto_err(e, ERR_CORRUPT, path);
@@ -266,8 +266,8 @@ int sign_key_parse_public(
 
 	if (!k) {
 		ERR_clear_error();
-		return err_set(e, ERR_CORRUPT, "%s: no public key in PEM (SubjectPublicKeyInfo)",
-			name);
+		return err_set(
+			e, ERR_CORRUPT, "%s: no public key in PEM (SubjectPublicKeyInfo)", name);
 	}
 	if (check_curve(name, k, e) < 0)
 		return -1;
@@ -283,8 +283,8 @@ int sign_key_load_public(struct sign_key **out, const char *path, struct err *e)
 		return -1;
 	if (has_label(&b, "PRIVATE KEY") || has_label(&b, "ENCRYPTED PRIVATE KEY") ||
 		has_label(&b, "EC PRIVATE KEY"))
-		return err_set(e, ERR_USAGE, "%s is a private key: checking needs the public one",
-			path);
+		return err_set(
+			e, ERR_USAGE, "%s is a private key: checking needs the public one", path);
 	return sign_key_parse_public(out, path, b.data ? b.data : "", b.len, e);
 }
 

@@ -24,8 +24,8 @@ int sign_key_load(
 	struct sign_key **k, const char *path, const char *password, struct err *e) must_check;
 int sign_key_load_public(struct sign_key **k, const char *path, struct err *e) must_check;
 /* A public key from PEM text; name is what errors call it. */
-int sign_key_parse_public(struct sign_key **k, const char *name, const void *p, size_t n,
-	struct err *e) must_check;
+int sign_key_parse_public(
+	struct sign_key **k, const char *name, const void *p, size_t n, struct err *e) must_check;
 void sign_key_free(struct sign_key *k);
 
 /* sha256 of the SubjectPublicKeyInfo's DER, hex: what policies and messages name. */

@@ -39,7 +39,8 @@ static const char *of_digest(struct signatures *l, const char *text)
 }
 
 /* The bytes of base64 in the arena; false when it is none, or empty, or longer than max. */
-static bool take_base64(struct signatures *l, const char *text, size_t max, const void **p, size_t *n)
+static bool take_base64(
+	struct signatures *l, const char *text, size_t max, const void **p, size_t *n)
 {
 	auto_free char *bytes =
 		text && strlen(text) <= max / 3 * 4 + 4 ? base64_decode(text, n) : NULL;
@@ -108,8 +109,8 @@ static const char *check_subject(
 	return of_digest(l, text);
 }
 
-static const char *check_statement(struct signatures *l, struct signature *x, const json_t *statement,
-	const struct digest *manifest)
+static const char *check_statement(struct signatures *l, struct signature *x,
+	const json_t *statement, const struct digest *manifest)
 {
 	const char *type = text_at(statement, "_type", NULL);
 	const json_t *subject = json_array_get(json_object_get(statement, "subject"), 0);
@@ -122,8 +123,8 @@ static const char *check_statement(struct signatures *l, struct signature *x, co
 }
 
 /* false: it is about something else. */
-static bool take_envelope(struct signatures *l, const json_t *envelope, const struct digest *manifest,
-	struct signature *x)
+static bool take_envelope(struct signatures *l, const json_t *envelope,
+	const struct digest *manifest, struct signature *x)
 {
 	const char *type = text_at(envelope, "payloadType", NULL), *predicate;
 	const json_t *sig = json_array_get(json_object_get(envelope, "signatures"), 0);
@@ -158,10 +159,10 @@ void signatures_add_bundle(
 	const json_t *envelope = json_object_get(doc, "dsseEnvelope");
 	struct signature x = {.form = "bundle"};
 
-	x.key_hint = shown(l, json_string_value(json_object_get(
-				      json_object_get(json_object_get(doc, "verificationMaterial"),
-					      "publicKey"),
-				      "hint")));
+	x.key_hint = shown(l,
+		json_string_value(json_object_get(
+			json_object_get(json_object_get(doc, "verificationMaterial"), "publicKey"),
+			"hint")));
 	if (!json_is_object(envelope))
 		x.fault = "is a bundle without a DSSE envelope";
 	else if (!take_envelope(l, envelope, manifest, &x))
@@ -258,8 +259,8 @@ static bool is_in(struct store *s, const struct digest *index, const struct dige
 }
 
 /* Those of `of`, which is the manifest or an index that names it. */
-static int load_of(struct signatures *l, struct store *s, const struct digest *of, bool indexes,
-	struct err *e)
+static int load_of(
+	struct signatures *l, struct store *s, const struct digest *of, bool indexes, struct err *e)
 {
 	struct loading g = {l, s, of};
 	auto_json json_t *list = attached_list(s, of, e);
@@ -357,9 +358,10 @@ void sign_payload(const char *ref, const struct digest *manifest, struct buf *ou
 {
 	auto_buf struct buf b = BUF_INIT(64 << 10);
 	char text[DIGEST_TEXT + 1];
-	auto_json json_t *doc = json_pack("{s:{s:{s:s}, s:{s:s}, s:s}, s:n}", "critical", "identity",
-		"docker-reference", ref, "image", "docker-manifest-digest",
-		digest_text(manifest, text), "type", "cosign container image signature", "optional");
+	auto_json json_t *doc = json_pack("{s:{s:{s:s}, s:{s:s}, s:s}, s:n}", "critical",
+		"identity", "docker-reference", ref, "image", "docker-manifest-digest",
+		digest_text(manifest, text), "type", "cosign container image signature",
+		"optional");
 
 	json_text(doc, true, &b);
 	buf_put(out, b.data, b.len);
