@@ -100,13 +100,19 @@ struct lock {
 /* Read dir/lock.json. NOT_FOUND hints at `svrun image lock`; CORRUPT has file:line:col. Does not
  * check that it belongs to a manifest. */
 int lock_load(struct lock *l, const char *dir, struct err *e) must_check;
+/* The lock of m as it was loaded: lock_path() in its folder, lock.json where nothing was chosen,
+ * lock.ENTRY.MODE.PLATFORM.json with those that were (PLATFORM: when it isn't this machine's). */
+char *lock_path(const struct manifest *m); /* to be freed */
+int lock_load_of(struct lock *l, const struct manifest *m, struct err *e) must_check;
+int lock_save_of(const struct lock *l, const struct manifest *m, struct err *e) must_check;
 /* The same from text in memory; name is what errors call it. */
 int lock_parse(
 	struct lock *l, const char *name, const void *text, size_t n, struct err *e) must_check;
 /* Is l the lock of m? USAGE with the hint to lock again otherwise: every manifest key that names
- * inputs (apt, node, models, files.from) must agree; others may change without a new lock. */
+ * inputs (base, apt, python, node, sources,
+ * models, files.from) must agree; others may change without a new lock. */
 int lock_check(const struct lock *l, const struct manifest *m, struct err *e) must_check;
-/* Write dir/lock.json atomically. */
+/* Write dir/lock.json atomically, with lock_envelope(). */
 int lock_save(const struct lock *l, const char *dir, struct err *e) must_check;
 /* The text of lock.json. */
 void lock_text(const struct lock *l, struct buf *b);

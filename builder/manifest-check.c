@@ -250,24 +250,6 @@ static void check_config(struct reader *r, const struct manifest *m, const json_
 
 /* ---- platforms and layers ---- */
 
-static void check_platforms(struct reader *r, const json_t *root)
-{
-	const json_t *list = json_object_get(root, "platforms");
-	char expected[64];
-
-	snprintf(expected, sizeof(expected), "\"%s\"", manifest_platform());
-	for (size_t i = 0; i < json_array_size(list) && i < SCHEMA_ITEMS; i++) {
-		const json_t *v = json_array_get(list, i);
-		const char *s = json_string_value(v);
-
-		point(r, "/platforms/%zu", i);
-		if (s && !str_eq(s, manifest_platform()))
-			reader_fault(r, NULL,
-				(struct fault){.code = SV_LATER, .expected = expected, .got = v},
-				"this version builds only for the machine that it runs on");
-	}
-}
-
 static bool has_model(const struct manifest *m, const char *id)
 {
 	for (size_t i = 0; i < m->nmodels; i++)
@@ -306,7 +288,6 @@ void manifest_check(struct reader *r, const struct manifest *m)
 {
 	const json_t *root = m->doc.root;
 
-	check_platforms(r, root);
 	check_packages(r, m, root);
 	check_files(r, m, root);
 	check_models(r, m, root);

@@ -74,6 +74,21 @@ static void read_manifest(struct manifest *m, struct report *report)
 	buf_fini(&r.pointer);
 }
 
+static void set_defaults(struct manifest *m)
+{
+	static const struct manifest_probe probe = {
+		.path = "/", .period_ms = 10000, .timeout_ms = 5000, .failure_threshold = 3};
+
+	*m = (struct manifest){.apt.merge_usr = true,
+		.python = {.interpreter = "/usr/bin/python3", .bytecode = BYTECODE_UNCHECKED_HASH},
+		.gpu.mig = true,
+		.health = {probe, probe, probe},
+		.build = {.max_layers = 24,
+			.codec = CODEC_ZSTD,
+			.level = 3,
+			.models_codec = CODEC_NONE}};
+}
+
 int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
 	const struct manifest_choice *choice, struct complaints *c, struct err *e)
 {
@@ -81,13 +96,9 @@ int manifest_parse(struct manifest *m, const char *path, const void *text, size_
 	size_t total;
 
 	(void)choice;
-	*m = (struct manifest){.path = mem_strdup(path),
-		.dir = folder_of(path),
-		.apt.merge_usr = true,
-		.build = {.max_layers = 24,
-			.codec = CODEC_ZSTD,
-			.level = 3,
-			.models_codec = CODEC_NONE}};
+	set_defaults(m);
+	m->path = mem_strdup(path);
+	m->dir = folder_of(path);
 	if (n > TEXT_MAX) {
 		manifest_fini(m);
 		return err_set(

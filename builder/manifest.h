@@ -271,11 +271,6 @@ struct manifest_gpu {
 	enum gpu_interconnect interconnect;
 };
 
-/* A named overlay: already applied when it was asked for. */
-struct manifest_mode {
-	const char *name, *description;
-};
-
 struct manifest_resources {
 	uint32_t cpu_min, cpu_recommended, memory_min, memory_recommended; /* MiB */
 	uint32_t image_gib, workspace_gib, shm_mib, pids;
@@ -297,6 +292,22 @@ struct manifest_probe {
 
 struct manifest_health {
 	struct manifest_probe startup, readiness, liveness;
+};
+
+/* A named overlay, and the keys that it has: already applied when it was asked for. What it does
+ * not say is zero here, and the manifest's when it is applied. */
+struct manifest_mode {
+	const char *name, *description;
+	struct manifest_gpu gpu;
+	struct manifest_python python;
+	struct manifest_node node;
+	struct manifest_model *models;
+	size_t nmodels;
+	struct pairs env;
+	struct strings entrypoint, cmd;
+	bool has_entrypoint, has_cmd;
+	struct manifest_resources resources;
+	struct manifest_health health;
 };
 
 /* ---- tests ---- */
@@ -336,8 +347,9 @@ struct test_expect {
 	uint64_t max_bytes;                          /* SIZE: of all layers, compressed */
 	uint32_t max_layers;
 	/* FILE */
-	const char *absent;       /* "absent": true is "true"; else NULL */
+	bool absent;              /* there is no such file */
 	const char *type;         /* file dir link; NULL: any */
+	const char *target;       /* of a link */
 	const char *mode, *owner; /* "0755", "0:0" */
 	struct digest sha256;
 	bool has_sha256;
@@ -354,6 +366,7 @@ struct manifest_test {
 	const char *mode;                   /* of the manifest to run it in, or NULL */
 	bool needs_gpu, required, disabled; /* required default true */
 	struct strings paths;               /* globs: FILE, ELF, SIZE */
+	struct strings rules;               /* LINT: "SV120"; none: all that are errors */
 	struct strings argv;                /* EXEC */
 	struct pairs env;
 	const char *user, *workdir;
@@ -437,6 +450,11 @@ struct manifest_var {
 	struct strings choices; /* "enum", as text */
 };
 
+/* Of the matrix. */
+struct manifest_entry {
+	const char *id;
+};
+
 struct manifest {
 	struct arena arena;
 	struct resolved *source; /* resolve.h: documents, their places, the merged one */
@@ -445,11 +463,14 @@ struct manifest {
 	struct digest digest;    /* of the merged document as canonical JSON (sorted, compact) */
 
 	const char *name, *version, *title, *description, *category;
-	const char *mode;   /* the mode that was applied, or NULL */
-	const char *matrix; /* the id of the matrix entry that was applied, or NULL */
+	const char *mode;     /* the mode that was applied, or NULL */
+	const char *matrix;   /* the id of the matrix entry that was applied, or NULL */
+	const char *platform; /* the one of platforms that was chosen */
 	struct strings licenses, platforms;
 	struct manifest_var *vars;
 	size_t nvars;
+	struct manifest_entry *entries; /* of the matrix */
+	size_t nentries;
 	struct manifest_base base;
 	struct manifest_apt apt;
 	struct manifest_python python;

@@ -16,7 +16,6 @@ enum {
 	SV_SYNTAX = 0,       /* not JSON */
 	SV_UNKNOWN = 1,      /* unknown key */
 	SV_DUPLICATE = 2,    /* a key twice in one object */
-	SV_LATER = 3,        /* part of the language, but not of this version */
 	SV_LIMIT = 4,        /* too long, too deep, too many */
 	SV_MISSING = 5,      /* required key */
 	SV_TYPE = 6,         /* of the wrong JSON type */
@@ -25,6 +24,7 @@ enum {
 	SV_CONFLICT = 9,     /* two values that cannot both be */
 	SV_PLACEHOLDER = 13, /* an all-zero digest */
 	SV_VARIABLE = 15,    /* "${...}" that nothing expands */
+	SV_INHERIT = 16,     /* a parent in "from" that cannot be one */
 	SV_PORT = 20,        /* a port twice */
 	SV_SECRET = 130,     /* looks like a secret */
 };

@@ -2,36 +2,14 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/str.h"
 #include "builder/npm.h"
+#include "builder/rule-parts.h"
 #include "images/tree.h"
-
-#define LOWER "abcdefghijklmnopqrstuvwxyz"
-#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGIT "0123456789"
-
-/* 1 to max bytes, all of them in set, the first one in `first` (NULL: in set). */
-static bool only(const char *s, const char *set, const char *first, size_t max)
-{
-	size_t n = strlen(s);
-
-	return n >= 1 && n <= max && strspn(s, set) == n && (!first || strchr(first, s[0]));
-}
-
-static bool no_control(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f ||
-			((unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0))
-			return false;
-	return true;
-}
 
 /* ---- names and texts ---- */
 
-static bool is_name(const char *s)
+bool rule_is_name(const char *s)
 {
 	size_t n = strlen(s);
 
@@ -40,7 +18,7 @@ static bool is_name(const char *s)
 
 static bool is_id(const char *s)
 {
-	return strlen(s) < 64 && is_name(s); /* struct layer has room for 63 */
+	return strlen(s) < 64 && rule_is_name(s); /* struct layer has room for 63 */
 }
 
 static bool is_version(const char *s)
@@ -78,7 +56,7 @@ static bool is_territory(const char *s)
 	return strlen(s) == 2 && only(s, UPPER, NULL, 2);
 }
 
-const struct rule rule_name = {.ok = is_name,
+const struct rule rule_name = {.ok = rule_is_name,
 	.expected = "a-z 0-9 . _ -, at most 64 characters, a letter or digit at both ends",
 	.max = 64};
 const struct rule rule_id = {.ok = is_id,
@@ -94,35 +72,35 @@ const struct rule rule_text = {.ok = is_text,
 	.max = 16384,
 	.vars = VARS_TEXT};
 const struct rule rule_spdx = {.ok = is_spdx, .expected = "an SPDX licence expression", .max = 256};
-const struct rule rule_inline = {.max = 1 << 20, .vars = VARS_TEXT};
+const struct rule rule_program = {.max = 1 << 20, .vars = VARS_NEVER};
 const struct rule rule_link = {.ok = is_link, .expected = "an http:// or https:// address"};
 const struct rule rule_territory = {
 	.ok = is_territory, .expected = "two capital letters (ISO 3166, or EU)"};
 
 /* ---- paths ---- */
 
-static bool is_rel(const char *s)
+bool rule_is_rel(const char *s)
 {
 	return *s && no_control(s) && tree_check_path(s, NULL) == 0;
 }
 
-static bool is_abs(const char *s)
+bool rule_is_abs(const char *s)
 {
-	return s[0] == '/' && is_rel(s + 1);
+	return s[0] == '/' && rule_is_rel(s + 1);
 }
 
 static bool is_abs_or_root(const char *s)
 {
-	return is_abs(s) || str_eq(s, "/");
+	return rule_is_abs(s) || str_eq(s, "/");
 }
 
-const struct rule rule_abs = {.ok = is_abs,
+const struct rule rule_abs = {.ok = rule_is_abs,
 	.expected = "an absolute path without . .. // or a final slash",
 	.code = SV_PATH};
 const struct rule rule_abs_or_root = {.ok = is_abs_or_root,
 	.expected = "an absolute path without . .. // or a final slash",
 	.code = SV_PATH};
-const struct rule rule_rel = {.ok = is_rel,
+const struct rule rule_rel = {.ok = rule_is_rel,
 	.expected = "a relative path without . .. // or a final slash",
 	.code = SV_PATH};
 const struct rule rule_target = {
@@ -164,7 +142,7 @@ static bool is_mirror_uri(const char *s)
 	return n >= 1 && n <= 64 && s[0] != '-' && (!s[n] || s[n] == '/') && is_url_path(s + n);
 }
 
-static bool is_address(const char *s)
+bool rule_is_address(const char *s)
 {
 	size_t host;
 
@@ -180,7 +158,7 @@ static bool is_address(const char *s)
 
 const struct rule rule_mirror_uri = {
 	.ok = is_mirror_uri, .expected = "mirror:NAME, or mirror:NAME/path"};
-const struct rule rule_address = {.ok = is_address,
+const struct rule rule_address = {.ok = rule_is_address,
 	.expected = "mirror:NAME/path or https://HOST/path, without credentials and query"};
 
 /* ---- packages ---- */
@@ -203,7 +181,7 @@ static bool is_deb_arch(const char *s)
 
 static bool is_suite(const char *s)
 {
-	return only(s, LOWER UPPER DIGIT "._-/", LOWER UPPER DIGIT, 64) && is_rel(s);
+	return only(s, LOWER UPPER DIGIT "._-/", LOWER UPPER DIGIT, 64) && rule_is_rel(s);
 }
 
 static bool is_package(const char *s)
@@ -222,13 +200,6 @@ static bool is_package(const char *s)
 	return !s[n] || (s[n] == '=' ? is_deb_version(s + n + 1) : is_suite(s + n + 1));
 }
 
-static bool is_signed_by(const char *s)
-{
-	if (str_starts(s, "keyring:"))
-		return only(s + strlen("keyring:"), LOWER DIGIT "-", LOWER, 64);
-	return is_rel(s);
-}
-
 static bool is_alternative(const char *s)
 {
 	return only(s, LOWER UPPER DIGIT "._+-", LOWER UPPER DIGIT, 128);
@@ -244,7 +215,7 @@ static bool is_prune(const char *s)
 	return str_starts(s, "locale:!") && only(s + 8, LOWER UPPER "_@", LOWER, 32);
 }
 
-static bool is_glob(const char *s)
+bool rule_is_glob(const char *s)
 {
 	size_t deep = 0;
 
@@ -255,14 +226,12 @@ static bool is_glob(const char *s)
 
 static bool is_omit(const char *s)
 {
-	return str_eq(s, "dev") || (str_starts(s, "optional:") && is_glob(s + 9));
+	return str_eq(s, "dev") || (str_starts(s, "optional:") && rule_is_glob(s + 9));
 }
 
 const struct rule rule_suite = {
 	.ok = is_suite, .expected = "a suite, like bookworm or bookworm-security"};
 const struct rule rule_component = {.ok = is_suite, .expected = "a component, like main"};
-const struct rule rule_signed_by = {.ok = is_signed_by,
-	.expected = "keyring:NAME, or the path of a keyring beside the manifest"};
 const struct rule rule_package = {
 	.ok = is_package, .expected = "NAME, NAME=VERSION, NAME/SUITE or ?essential"};
 const struct rule rule_alternative = {
@@ -335,20 +304,23 @@ const struct rule rule_label_name = {
 
 /* ---- layer groups ---- */
 
-static const char *const match_later[] = {"whl:", "run:", NULL};
-
 static bool is_match(const char *s)
 {
-	if (str_starts(s, "model:"))
-		return is_id(s + 6) || str_eq(s, "model:*");
-	if (str_starts(s, "path:"))
-		return s[5] == '/' && is_glob(s + 5);
-	return (str_starts(s, "deb:") || str_starts(s, "npm:")) && is_glob(s + 4);
+	static const char *const globs[] = {"deb:", "npm:", "whl:"}, *const ids[] = {"model:",
+									     "run:", "source:"};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (str_starts(s, ids[i]))
+			return is_id(s + strlen(ids[i])) || str_eq(s + strlen(ids[i]), "*");
+	for (size_t i = 0; i < sizeof(globs) / sizeof(globs[0]); i++)
+		if (str_starts(s, globs[i]))
+			return rule_is_glob(s + strlen(globs[i]));
+	return str_starts(s, "path:/") && rule_is_glob(s + 5);
 }
 
 const struct rule rule_match = {.ok = is_match,
-	.expected = "deb:PATTERN, npm:PATTERN, model:ID or path:/PATTERN",
-	.later = match_later};
+	.expected = "deb:PATTERN, whl:PATTERN, npm:PATTERN, model:ID, source:ID, run:ID or "
+		    "path:/PATTERN"};
 
 /* ---- the lock ---- */
 
@@ -393,6 +365,17 @@ static bool is_npm_command(const char *s)
 	return npm_check_bin(&bin, NULL) == 0;
 }
 
+/* OS/ARCHITECTURE, with /VARIANT perhaps */
+static bool is_platform(const char *s)
+{
+	size_t os = strspn(s, LOWER DIGIT),
+	       arch = s[os] == '/' ? strspn(s + os + 1, LOWER DIGIT) : 0;
+	const char *rest = arch ? s + os + 1 + arch : "?";
+
+	return os > 0 && strlen(s) <= 64 &&
+	       (!*rest || (*rest == '/' && only(rest + 1, LOWER DIGIT, NULL, 16)));
+}
+
 static bool is_digest(const char *s)
 {
 	struct digest d;
@@ -415,4 +398,5 @@ const struct rule rule_integrity = {
 	.ok = is_integrity, .expected = "sha512- and 64 bytes in base64"};
 const struct rule rule_digest = {
 	.ok = is_digest, .expected = "sha256: and 64 lower-case hex digits"};
-const struct rule rule_platform = {.ok = is_suite, .expected = "OS/ARCHITECTURE"};
+const struct rule rule_platform = {
+	.ok = is_platform, .expected = "OS/ARCHITECTURE, like linux/amd64"};

@@ -1,4 +1,4 @@
-#include "builder/schema.h"
+#include "builder/schema-read.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -52,7 +52,7 @@ const char *schema_bad_variable(const char *s, bool keep_runtime)
 static bool variables_ok(struct reader *r, const char *s, const struct rule *rule)
 {
 	bool keep = rule && rule->vars == VARS_RUNTIME;
-	const char *bad = rule && rule->vars == VARS_TEXT ? NULL : schema_bad_variable(s, keep);
+	const char *bad = rule && rule->vars >= VARS_TEXT ? NULL : schema_bad_variable(s, keep);
 	int len;
 
 	if (!bad)
@@ -84,16 +84,6 @@ static bool string_ok(struct reader *r, const char *s, const json_t *v, const st
 	}
 	if (!variables_ok(r, s, rule))
 		return false;
-	for (size_t i = 0; rule && rule->later && rule->later[i]; i++)
-		if (str_starts(s, rule->later[i])) {
-			reader_fault(r, NULL,
-				(struct fault){.code = SV_LATER,
-					.at_key = !v,
-					.expected = rule->expected,
-					.got = v},
-				"'%s' is not supported by this version", rule->later[i]);
-			return false;
-		}
 	if (!rule || !rule->ok || rule->ok(s))
 		return true;
 	reader_fault(r, NULL,
@@ -107,19 +97,33 @@ static bool string_ok(struct reader *r, const char *s, const json_t *v, const st
 	return false;
 }
 
-static void wrong_type(struct reader *r, const char *expected, const json_t *got)
+void reader_wrong_type(struct reader *r, const char *expected, const json_t *got)
 {
 	reader_fault(r, NULL, (struct fault){.code = SV_TYPE, .expected = expected, .got = got},
 		"wrong type");
 }
 
-static const char *read_string(struct reader *r, const json_t *v, const struct rule *rule)
+/* The text of v: its own, or that of a number or a boolean where the key takes one. */
+static const char *text_of(struct reader *r, const struct key *k, const json_t *v)
 {
-	if (!json_is_string(v))
-		return wrong_type(r, "a string", v), NULL;
-	if (!string_ok(r, json_string_value(v), v, rule))
-		return NULL;
-	return arena_strdup(r->arena, json_string_value(v));
+	auto_free char *text = NULL;
+
+	if (json_is_string(v) || !k->scalars || json_is_object(v) || json_is_array(v) ||
+		json_is_null(v))
+		return json_string_value(v);
+	text = json_dumps(v, JSON_ENCODE_ANY);
+	return arena_strdup(r->arena, text ? text : "");
+}
+
+static const char *read_string(struct reader *r, const json_t *v, const struct key *k)
+{
+	const char *s = text_of(r, k, v);
+
+	if (!s)
+		return reader_wrong_type(
+			       r, k->scalars ? "a string, number or boolean" : "a string", v),
+		       NULL;
+	return string_ok(r, s, v, k->rule) ? arena_strdup(r->arena, s) : NULL;
 }
 
 /* ---- counts ---- */
@@ -143,7 +147,7 @@ static bool array_ok(struct reader *r, const json_t *v, const char *of, const st
 {
 	if (json_is_array(v))
 		return count_ok(r, json_array_size(v), k);
-	wrong_type(r, of, v);
+	reader_wrong_type(r, of, v);
 	return false;
 }
 
@@ -151,7 +155,7 @@ static bool array_ok(struct reader *r, const json_t *v, const char *of, const st
 
 static void read_plain_string(struct reader *r, const struct key *k, const json_t *v, void *out)
 {
-	const char *s = read_string(r, v, k->rule);
+	const char *s = read_string(r, v, k);
 
 	if (s && out)
 		memcpy(out, &s, sizeof(s));
@@ -161,12 +165,24 @@ static void read_strings(struct reader *r, const struct key *k, const json_t *v,
 {
 	struct strings list = {0};
 
-	if (!array_ok(r, v, "an array of strings", k))
+	if (k->one && json_is_string(v)) {
+		const char *s = read_string(r, v, k);
+
+		if (s && out)
+			memcpy(out, &(struct strings){arena_dup(r->arena, &s, sizeof(s)), 1},
+				sizeof(list));
+		return;
+	}
+	for (const struct choice *c = k->choices; c && c->name; c++)
+		if (json_is_string(v) && str_eq(json_string_value(v), c->name))
+			return;
+	if (!array_ok(
+		    r, v, k->choices ? "an array of strings, or a word" : "an array of strings", k))
 		return;
 	list.v = arena_alloc(r->arena, json_array_size(v) * sizeof(*list.v));
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		size_t len = pointer_push_index(&r->pointer, i);
-		const char *s = read_string(r, json_array_get(v, i), k->rule);
+		const char *s = read_string(r, json_array_get(v, i), k);
 
 		if (s)
 			list.v[list.n++] = s;
@@ -188,7 +204,7 @@ static void read_pairs(struct reader *r, const struct key *k, const json_t *cv, 
 	const char *name;
 
 	if (!json_is_object(v)) {
-		wrong_type(r, "an object of strings", v);
+		reader_wrong_type(r, "an object of strings", v);
 		return;
 	}
 	if (!count_ok(r, json_object_size(v), k))
@@ -197,7 +213,7 @@ static void read_pairs(struct reader *r, const struct key *k, const json_t *cv, 
 	json_object_foreach (v, name, value) {
 		size_t len = pointer_push(&r->pointer, name);
 		bool ok = string_ok(r, name, NULL, k->name_rule);
-		const char *s = read_string(r, value, k->rule);
+		const char *s = read_string(r, value, k);
 
 		if (ok && s)
 			list.v[list.n++] = (struct pair){arena_strdup(r->arena, name), s};
@@ -209,138 +225,24 @@ static void read_pairs(struct reader *r, const struct key *k, const json_t *cv, 
 		memcpy(out, &list, sizeof(list));
 }
 
-static const char *choices_text(struct arena *a, const struct choice *c)
+static void read_integers(struct reader *r, const struct key *k, const json_t *v, void *out)
 {
-	char text[512] = "";
-	size_t n = 0, choices = 0;
+	const struct key of = {
+		.kind = V_INTEGER, .min = k->min, .max = k->max, .width = sizeof(uint32_t)};
+	size_t n = json_array_size(v);
+	uint32_t *items;
 
-	for (size_t i = 0; c[i].name; i++)
-		choices += !c[i].later;
-	for (size_t i = 0; c[i].name; i++) {
-		const char *sep = n ? ", " : choices > 1 ? "one of " : "";
-
-		if (!c[i].later && n < sizeof(text))
-			n += (size_t)snprintf(
-				text + n, sizeof(text) - n, "%s\"%s\"", sep, c[i].name);
-	}
-	return arena_strdup(a, text);
-}
-
-static const struct choice *read_choice(struct reader *r, const struct key *k, const json_t *v)
-{
-	const char *s = json_string_value(v);
-
-	for (const struct choice *c = k->choices; s && c->name; c++) {
-		if (!str_eq(c->name, s))
-			continue;
-		if (!c->later)
-			return c;
-		reader_fault(r, NULL,
-			(struct fault){
-				.code = SV_LATER, .expected = choices_text(r->arena, k->choices)},
-			"\"%s\" is not supported by this version", s);
-		return NULL;
-	}
-	reader_fault(r, NULL,
-		(struct fault){.code = s ? SV_VALUE : SV_TYPE,
-			.expected = choices_text(r->arena, k->choices),
-			.got = v},
-		s ? "not one of the values" : "wrong type");
-	return NULL;
-}
-
-static void read_word(struct reader *r, const struct key *k, const json_t *v, void *out)
-{
-	const struct choice *c = read_choice(r, k, v);
-
-	if (c && out)
-		memcpy(out, &c->name, sizeof(c->name));
-}
-
-static void read_enum(struct reader *r, const struct key *k, const json_t *v, void *out)
-{
-	const struct choice *c = read_choice(r, k, v);
-
-	if (c && out)
-		memcpy(out, &c->value, sizeof(c->value));
-}
-
-static void read_bool(struct reader *r, const struct key *k, const json_t *v, void *out)
-{
-	bool b = json_is_true(v);
-
-	(void)k;
-	if (!json_is_boolean(v))
-		wrong_type(r, "true or false", v);
-	else if (out)
-		memcpy(out, &b, sizeof(b));
-}
-
-static void read_integer(struct reader *r, const struct key *k, const json_t *v, void *out)
-{
-	json_int_t n = json_integer_value(v);
-	uint32_t narrow = (uint32_t)n;
-
-	if (!json_is_integer(v)) {
-		wrong_type(r, "an integer", v);
+	if (!array_ok(r, v, "an array of integers", &(struct key){0}))
 		return;
-	}
-	if (n < 0 || (uint64_t)n < k->min || (uint64_t)n > k->max) {
-		reader_fault(r, NULL,
-			(struct fault){.code = SV_VALUE,
-				.expected = arena_printf(
-					r->arena, "%" PRIu64 " to %" PRIu64, k->min, k->max),
-				.got = v},
-			"out of range");
-		return;
-	}
-	if (out && k->width == sizeof(narrow))
-		memcpy(out, &narrow, sizeof(narrow));
-	else if (out)
-		memcpy(out, &n, sizeof(n));
-}
+	items = arena_alloc(r->arena, n * sizeof(*items));
+	for (size_t i = 0; i < n; i++) {
+		size_t len = pointer_push_index(&r->pointer, i);
 
-static void read_mode(struct reader *r, const struct key *k, const json_t *v, void *out)
-{
-	const char *s = json_string_value(v);
-	uint32_t mode;
-
-	(void)k;
-	if (!s || strlen(s) != 4 || strspn(s, "01234567") != 4) {
-		reader_fault(r, NULL,
-			(struct fault){.code = s ? SV_VALUE : SV_TYPE,
-				.expected = "a string of four octal digits, like \"0644\"",
-				.got = v},
-			s ? "not a mode" : "wrong type");
-		return;
+		schema_read_scalar(r, &of, json_array_get(v, i), &items[i]);
+		pointer_pop(&r->pointer, len);
 	}
-	mode = (uint32_t)strtoul(s, NULL, 8);
-	if (out)
-		memcpy(out, &mode, sizeof(mode));
-}
-
-static void read_sha256(struct reader *r, const struct key *k, const json_t *v, void *out)
-{
-	static const struct digest zero;
-	const char *s = json_string_value(v);
-	struct digest d;
-
-	(void)k;
-	if (!s || digest_from_hex(&d, s) < 0) {
-		reader_fault(r, NULL,
-			(struct fault){.code = s ? SV_VALUE : SV_TYPE,
-				.expected = "64 lower-case hex digits",
-				.got = v},
-			s ? "not a sha256" : "wrong type");
-		return;
-	}
-	if (digest_eq(&d, &zero))
-		reader_fault(r, NULL,
-			(struct fault){
-				.code = SV_PLACEHOLDER, .hint = "write the file's real sha256"},
-			"an all-zero digest is a placeholder");
-	else if (out)
-		memcpy(out, &d, sizeof(d));
+	memcpy(field(out, k->at), &items, sizeof(items));
+	memcpy(field(out, k->count), &n, sizeof(n));
 }
 
 static void read_objects(struct reader *r, const struct key *k, const json_t *v, void *out)
@@ -363,53 +265,88 @@ static void read_objects(struct reader *r, const struct key *k, const json_t *v,
 	memcpy(field(out, k->count), &n, sizeof(n));
 }
 
+static int by_first_member(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void read_named(struct reader *r, const struct key *k, const json_t *cv, void *out)
+{
+	json_t *v = (json_t *)(uintptr_t)cv, *value;
+	bool outer = r->partial;
+	const char *name;
+	char *items;
+	size_t n = 0;
+
+	if (!json_is_object(v)) {
+		reader_wrong_type(r, "an object of objects", v);
+		return;
+	}
+	if (!count_ok(r, json_object_size(v), k))
+		return;
+	items = arena_alloc(r->arena, json_object_size(v) * k->of->size);
+	r->partial = outer || k->partial;
+	json_object_foreach (v, name, value) {
+		size_t len = pointer_push(&r->pointer, name);
+		char *item = items + n * k->of->size;
+
+		if (string_ok(r, name, NULL, k->name_rule)) {
+			if (k->of->defaults)
+				memcpy(item, k->of->defaults, k->of->size);
+			memcpy(item, &(char *){arena_strdup(r->arena, name)}, sizeof(char *));
+			schema_read(r, k->of, value, item);
+			n++;
+		}
+		pointer_pop(&r->pointer, len);
+	}
+	r->partial = outer;
+	if (n)
+		qsort(items, n, k->of->size, by_first_member);
+	memcpy(field(out, k->at), &items, sizeof(items));
+	memcpy(field(out, k->count), &n, sizeof(n));
+}
+
 /* ---- objects ---- */
 
 static void read_key(struct reader *r, const struct key *k, const json_t *v, void *out)
 {
-	static void (*const readers[])(
-		struct reader *, const struct key *, const json_t *, void *) = {
-		[V_STRING] = read_plain_string,
-		[V_STRINGS] = read_strings,
-		[V_PAIRS] = read_pairs,
-		[V_WORD] = read_word,
-		[V_ENUM] = read_enum,
-		[V_BOOL] = read_bool,
-		[V_INTEGER] = read_integer,
-		[V_MODE] = read_mode,
-		[V_SHA256] = read_sha256,
-	};
 	size_t len = pointer_push(&r->pointer, k->name);
+	void *kept = k->keep ? field(out, k->at) : NULL;
 
 	if (k->kind == V_OBJECT)
 		schema_read(r, k->of, v, field(out, k->at));
 	else if (k->kind == V_OBJECTS)
 		read_objects(r, k, v, out);
+	else if (k->kind == V_NAMED)
+		read_named(r, k, v, out);
+	else if (k->kind == V_INTEGERS)
+		read_integers(r, k, v, out);
+	else if (k->kind == V_STRING)
+		read_plain_string(r, k, v, kept);
+	else if (k->kind == V_STRINGS)
+		read_strings(r, k, v, kept);
+	else if (k->kind == V_PAIRS)
+		read_pairs(r, k, v, kept);
 	else
-		readers[k->kind](r, k, v, k->keep ? field(out, k->at) : NULL);
-	if (k->present)
+		schema_read_scalar(r, k, v, kept);
+	if (k->present && k->present_as)
+		memcpy(field(out, k->present), &k->present_as, sizeof(int));
+	else if (k->present)
 		memcpy(field(out, k->present), &(bool){true}, sizeof(bool));
 	pointer_pop(&r->pointer, len);
 }
 
-static bool listed(const char *const *names, const char *s)
+bool schema_is_text(const struct key *k)
 {
-	for (; names && *names; names++)
-		if (str_eq(*names, s))
-			return true;
-	return false;
+	return k->kind == V_STRING || k->kind == V_STRINGS || k->kind == V_PAIRS ||
+	       k->kind == V_WORD || k->kind == V_MODE;
 }
 
 static void unknown_key(struct reader *r, const struct schema *s, const char *name)
 {
-	const char *names[64], *near;
+	const char *names[80], *near;
 	size_t n = 0;
 
-	if (listed(s->later, name)) {
-		reader_fault(r, name, (struct fault){.code = SV_LATER, .at_key = true},
-			"key '%s' is not supported by this version", name);
-		return;
-	}
 	for (const struct key *k = s->keys; k->name; k++) {
 		assert(n < sizeof(names) / sizeof(names[0]) - 1);
 		names[n++] = k->name;
@@ -429,7 +366,7 @@ void schema_read(struct reader *r, const struct schema *s, const json_t *co, voi
 	const char *name;
 
 	if (!json_is_object(o)) {
-		wrong_type(r, "an object", o);
+		reader_wrong_type(r, "an object", o);
 		return;
 	}
 	if (json_object_size(o) > SCHEMA_ITEMS) {
@@ -448,7 +385,7 @@ void schema_read(struct reader *r, const struct schema *s, const json_t *co, voi
 			unknown_key(r, s, name);
 	}
 	for (const struct key *k = s->keys; k->name; k++)
-		if (k->required && !json_object_get(o, k->name))
+		if (k->required && !r->partial && !json_object_get(o, k->name))
 			reader_fault(r, k->name, (struct fault){.code = SV_MISSING},
 				"missing key '%s'", k->name);
 }
