@@ -1,137 +1,86 @@
 #include "builder/compose.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "base/sys.h"
-#include "builder/cache.h"
+#include "builder/compose-private.h"
 #include "builder/dpkg.h"
-#include "builder/local.h"
+#include "builder/engine.h"
 #include "builder/npm.h"
-#include "images/workers.h"
+#include "builder/python.h"
 
-/* ---- what to fetch ---- */
+/* ---- origins ---- */
 
-static struct input deb_input(struct arena *a, const struct lock_deb *d)
+uint32_t compose_origin(struct composed *c, const struct origin *o)
 {
-	struct input in = {.name = arena_printf(a, "%s %s", d->name, d->version),
-		.kind = HASH_SHA256,
-		.url = d->url,
-		.size = d->size,
-		.max = d->size};
-
-	memcpy(in.digest, d->sha256.b, DIGEST_SIZE);
-	return in;
+	mem_grow(&c->origins, &c->cap, c->norigins);
+	c->origins[c->norigins] = *o;
+	c->origins[c->norigins].name = arena_strdup(&c->arena, o->name);
+	if (o->source)
+		c->origins[c->norigins].source = arena_strdup(&c->arena, o->source);
+	return (uint32_t)c->norigins++;
 }
 
-static int npm_input(struct arena *a, const struct lock_npm *n, struct input *in, struct err *e)
-{
-	enum { NPM_TARBALL_MAX = 1 << 30 };
+/* ---- the base ---- */
 
-	*in = (struct input){.name = arena_printf(a, "%s %s", n->name, n->version),
-		.kind = HASH_SHA512,
-		.url = n->url,
-		.max = NPM_TARBALL_MAX};
-	return npm_integrity(n->integrity, in->digest, e);
+static int by_text(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
 }
 
-static struct input model_input(
-	struct arena *a, const struct manifest_model *m, const struct model_file *f)
+/* The tree begins as the base's, whose nodes keep the numbers of their layers. */
+static void take_base(struct composed *c, struct base_image *b)
 {
-	bool whole = m->nfiles == 1 && str_ends(m->source_url, f->path);
-	struct input in = {.name = arena_printf(a, "%s/%s", m->id, f->path),
-		.kind = HASH_SHA256,
-		.url = whole ? m->source_url : arena_printf(a, "%s/%s", m->source_url, f->path),
-		.size = f->size,
-		.max = f->size};
+	uint32_t o = compose_origin(c, &(struct origin){.kind = ORIGIN_BASE, .name = "base"});
+	char path[TREE_PATH_MAX + 1];
+	size_t n = 0;
 
-	memcpy(in.digest, f->sha256.b, DIGEST_SIZE);
-	return in;
+	c->tree = steal_ptr(&b->tree);
+	c->nbase = b->nlayers;
+	c->base_paths = mem_array(tree_count(c->tree), sizeof(*c->base_paths));
+	for (struct node *x = tree_root(c->tree); x; x = tree_next(x)) {
+		x->origin = o;
+		if (x->parent)
+			c->base_paths[n++] = arena_strdup(&c->arena, node_path(x, path));
+	}
+	qsort(c->base_paths, n, sizeof(*c->base_paths), by_text);
+	c->nbase_paths = n;
 }
 
-static size_t count_inputs(const struct manifest *m, const struct lock *l)
+/* Chunks of a base that was pulled lie in the pool, but the index says not where. */
+static int find_chunks(struct composed *c, struct pool *p, struct err *e)
 {
-	size_t n = l->ndebs + l->nnpms;
+	auto_free struct chunk **v = NULL;
+	size_t n = 0, cap = 0;
 
-	for (size_t i = 0; i < m->nmodels; i++)
-		n += m->models[i].nfiles;
-	return n;
-}
-
-static int list_inputs(const struct manifest *m, const struct lock *l, struct arena *a,
-	struct input *in, size_t *n, struct err *e)
-{
-	*n = 0;
-	for (size_t i = 0; i < l->ndebs; i++)
-		in[(*n)++] = deb_input(a, &l->debs[i]);
-	for (size_t i = 0; i < l->nnpms; i++)
-		if (npm_input(a, &l->npms[i], &in[(*n)++], e) < 0)
-			return -1;
-	for (size_t i = 0; i < m->nmodels; i++)
-		for (size_t k = 0; m->models[i].source == MODEL_HTTPS && k < m->models[i].nfiles;
-			k++)
-			in[(*n)++] = model_input(a, &m->models[i], &m->models[i].files[k]);
+	for (struct node *x = tree_root(c->tree); x; x = tree_next(x))
+		for (uint32_t k = 0; k < x->a.nchunks; k++) {
+			mem_grow(&v, &cap, n);
+			v[n++] = &x->a.chunks[k];
+		}
+	if (n && pool_find_all(p, v, n, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (v[i]->block == CHUNK_NO_BLOCK) {
+			err_set(e, ERR_CORRUPT, "the pool lacks a chunk of the base image");
+			return err_hint(e, "svrun image verify --repair the base, or pull it again");
+		}
 	return 0;
 }
 
-static int fetch(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
-	struct store *s, struct arena *a, struct progress *p, struct err *e)
+/* ---- merging ---- */
+
+static int put_list(struct tree *t, const struct entries *l, uint32_t origin, struct err *e)
 {
-	struct input *in = arena_alloc(a, count_inputs(m, l) * sizeof(*in));
-	size_t n, missing = 0;
-
-	if (list_inputs(m, l, a, in, &n, e) < 0)
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		if (cache_has(s, &in[i]))
-			continue;
-		in[i].url = mirror_url(mirrors, in[i].url, e);
-		if (!in[i].url)
-			return err_ctx(e, "%s", in[i].name);
-		in[missing++] = in[i];
-	}
-	return missing ? cache_fetch(s, in, missing, p, e) : 0;
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].kind == ENTRY_PUT && !l->v[i].pruned &&
+			!tree_put(t, l->v[i].path, &l->v[i].a, origin, e))
+			return -1;
+	return 0;
 }
-
-int compose_fetch(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
-	struct store *s, struct progress *p, struct err *e)
-{
-	struct arena a = {0};
-	int rc = fetch(m, l, mirrors, s, &a, p, e);
-
-	arena_fini(&a);
-	return rc;
-}
-
-/* ---- unpacking ---- */
-
-enum job_kind { JOB_DEB, JOB_NPM, JOB_MODEL, JOB_FILE };
-
-/* One input, unpacked by one thread into its own place in the arrays of struct work. */
-struct job {
-	enum job_kind kind;
-	size_t i, k;     /* of lock->debs, lock->npms, models and its file, files */
-	uint64_t weight; /* bytes: big ones first, so that no core ends up alone with the biggest */
-	size_t slot;
-};
-
-struct work {
-	const struct manifest *m;
-	const struct lock *l;
-	struct store *s;
-	struct pool *pool;
-	struct prune *prune; /* what the manifest leaves out of packages */
-	struct progress *progress;
-	struct job *jobs;
-	size_t njobs;
-	struct deb *debs;         /* by lock->debs */
-	struct entries *packages; /* by lock->npms */
-	struct entries *contents; /* model files and files, one entry each, by slot */
-	size_t ncontents;
-	struct arena arena;
-};
 
 static bool is_asked(const struct lock_deb *d)
 {
@@ -141,205 +90,6 @@ static bool is_asked(const struct lock_deb *d)
 	return false;
 }
 
-static int unpack_deb(struct work *w, const struct job *j, struct err *e)
-{
-	struct arena a = {0};
-	const struct lock_deb *want = &w->l->debs[j->i];
-	struct input in = deb_input(&a, want);
-	struct deb *d = &w->debs[j->i];
-	auto_fd int fd = cache_open(w->s, &in, e);
-	int rc = fd < 0 || cache_verify(w->s, &in, fd, e) < 0 ||
-				 deb_unpack(d, fd, in.name, w->prune, w->pool, e) < 0
-			 ? -1
-			 : 0;
-
-	if (rc == 0 && (!str_eq(d->name, want->name) || !str_eq(d->version, want->version) ||
-			       !str_eq(d->arch, want->arch)))
-		rc = err_set(e, ERR_CORRUPT, "the package calls itself %s %s %s, the lock %s %s %s",
-			d->name, d->version, d->arch, want->name, want->version, want->arch);
-	d->automatic = !is_asked(want);
-	if (rc < 0)
-		err_ctx(e, "package %s", want->name);
-	arena_fini(&a);
-	return rc;
-}
-
-static int unpack_npm(struct work *w, const struct job *j, struct err *e)
-{
-	struct arena a = {0};
-	const struct lock_npm *n = &w->l->npms[j->i];
-	struct input in;
-	int rc = npm_input(&a, n, &in, e);
-
-	if (rc == 0) {
-		auto_fd int fd = cache_open(w->s, &in, e);
-
-		rc = fd < 0 || cache_verify(w->s, &in, fd, e) < 0 ||
-				     npm_unpack(n, w->m->node.prefix, fd, w->pool,
-					     &w->packages[j->i], e) < 0
-			     ? -1
-			     : 0;
-	}
-	if (rc < 0)
-		err_ctx(e, "npm package %s", n->path);
-	arena_fini(&a);
-	return rc;
-}
-
-static int open_model(struct work *w, const struct manifest_model *m, const struct model_file *f,
-	struct arena *a, struct err *e)
-{
-	struct input in;
-
-	if (m->source == MODEL_FILE)
-		return local_open(w->m->dir, local_model_path(a, m, f), NULL, e);
-	in = model_input(a, m, f);
-	return cache_open(w->s, &in, e);
-}
-
-static int unpack_model(struct work *w, const struct job *j, struct err *e)
-{
-	const struct manifest_model *m = &w->m->models[j->i];
-	const struct model_file *f = &m->files[j->k];
-	struct entries *out = &w->contents[j->slot];
-	auto_free char *path = mem_printf("%s/%s", m->target + 1, f->path);
-	struct entry *en = entries_add(out, path);
-	struct digest d;
-	auto_fd int fd = open_model(w, m, f, &out->arena, e);
-
-	en->a = (struct attr){.type = NODE_FILE, .mode = 0644, .mtime = w->m->build.epoch};
-	if (fd < 0 || content_from_fd(fd, f->path, w->pool, &out->arena, &en->a, &d, e) < 0 ||
-		digest_check(&f->sha256, &d, e, "%s", f->path) < 0)
-		return err_ctx(e, "model %s", m->id);
-	if (en->a.size != f->size) {
-		err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %" PRIu64, f->path,
-			f->size, en->a.size);
-		return err_ctx(e, "model %s", m->id);
-	}
-	return 0;
-}
-
-static int unpack_file(struct work *w, const struct job *j, struct err *e)
-{
-	const struct manifest_file *f = &w->m->files[j->i];
-	struct entries *out = &w->contents[j->slot];
-	struct entry *en = entries_add(out, f->dest + 1);
-	struct digest d;
-
-	en->a = (struct attr){.type = NODE_FILE,
-		.mode = f->mode,
-		.uid = f->uid,
-		.gid = f->gid,
-		.mtime = w->m->build.epoch};
-	if (!f->from)
-		return content_from_mem(
-			f->inline_text, strlen(f->inline_text), w->pool, &out->arena, &en->a, e);
-
-	auto_fd int fd = local_open(w->m->dir, f->from, NULL, e);
-
-	return fd < 0 ? -1 : content_from_fd(fd, f->from, w->pool, &out->arena, &en->a, &d, e);
-}
-
-static int unpack_one(void *ctx, size_t i, struct err *e)
-{
-	static int (*const unpack[])(struct work *, const struct job *, struct err *) = {
-		[JOB_DEB] = unpack_deb,
-		[JOB_NPM] = unpack_npm,
-		[JOB_MODEL] = unpack_model,
-		[JOB_FILE] = unpack_file,
-	};
-	struct work *w = ctx;
-
-	if (unpack[w->jobs[i].kind](w, &w->jobs[i], e) < 0)
-		return -1;
-	progress_add(w->progress, w->jobs[i].weight);
-	return 0;
-}
-
-static int heavier(const void *a, const void *b)
-{
-	const struct job *x = a, *y = b;
-
-	if (x->weight != y->weight)
-		return x->weight < y->weight ? 1 : -1;
-	return x->slot < y->slot ? -1 : x->slot > y->slot; /* stable, for readable logs */
-}
-
-static uint64_t npm_weight(const struct work *w, const struct lock_npm *n)
-{
-	struct arena a = {0};
-	struct input in;
-	struct stat st;
-	uint64_t size = 0;
-
-	if (npm_input(&a, n, &in, NULL) == 0) {
-		auto_fd int fd = cache_open(w->s, &in, NULL);
-
-		if (fd >= 0 && sys_fstat(fd, &st) == 0)
-			size = (uint64_t)st.st_size;
-	}
-	arena_fini(&a);
-	return size;
-}
-
-static void list_jobs(struct work *w)
-{
-	const struct manifest *m = w->m;
-	size_t max = count_inputs(m, w->l) + m->nfiles;
-
-	w->jobs = arena_alloc(&w->arena, max * sizeof(*w->jobs));
-	w->debs = arena_alloc(&w->arena, w->l->ndebs * sizeof(*w->debs));
-	w->packages = arena_alloc(&w->arena, w->l->nnpms * sizeof(*w->packages));
-	w->contents = arena_alloc(&w->arena, max * sizeof(*w->contents));
-	for (size_t i = 0; i < w->l->ndebs; i++)
-		w->jobs[w->njobs++] = (struct job){
-			.kind = JOB_DEB, .i = i, .weight = w->l->debs[i].size, .slot = i};
-	for (size_t i = 0; i < w->l->nnpms; i++)
-		w->jobs[w->njobs++] = (struct job){.kind = JOB_NPM,
-			.i = i,
-			.weight = npm_weight(w, &w->l->npms[i]),
-			.slot = i};
-	for (size_t i = 0; i < m->nmodels; i++)
-		for (size_t k = 0; k < m->models[i].nfiles; k++)
-			w->jobs[w->njobs++] = (struct job){.kind = JOB_MODEL,
-				.i = i,
-				.k = k,
-				.weight = m->models[i].files[k].size,
-				.slot = w->ncontents++};
-	for (size_t i = 0; i < m->nfiles; i++)
-		w->jobs[w->njobs++] =
-			(struct job){.kind = JOB_FILE, .i = i, .slot = w->ncontents++};
-	qsort(w->jobs, w->njobs, sizeof(*w->jobs), heavier);
-}
-
-static void work_fini(struct work *w)
-{
-	for (size_t i = 0; i < w->l->ndebs; i++)
-		deb_fini(&w->debs[i]);
-	for (size_t i = 0; i < w->l->nnpms; i++)
-		entries_fini(&w->packages[i]);
-	for (size_t i = 0; i < w->ncontents; i++)
-		entries_fini(&w->contents[i]);
-	prune_free(w->prune);
-	arena_fini(&w->arena);
-}
-
-/* ---- merging ---- */
-
-static uint32_t new_origin(struct composed *c, struct origin o)
-{
-	c->origins[c->norigins] = o;
-	return (uint32_t)c->norigins++;
-}
-
-static int put_all(struct tree *t, const struct entries *l, uint32_t origin, struct err *e)
-{
-	for (size_t i = 0; i < l->n; i++)
-		if (!tree_put(t, l->v[i].path, &l->v[i].a, origin, e))
-			return -1;
-	return 0;
-}
-
 static int merge_debs(struct composed *c, struct work *w, struct err *e)
 {
 	size_t n = w->l->ndebs;
@@ -347,17 +97,19 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 
 	if (!w->m->apt.present)
 		return 0;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		w->debs[i].automatic = !is_asked(&w->l->debs[i]);
 		all[i] = &w->debs[i];
+	}
 	if (dpkg_prepare(c->tree, &w->m->apt, e) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
 		const struct lock_deb *d = &w->l->debs[i];
-		uint32_t o = new_origin(c, (struct origin){.kind = ORIGIN_DEB,
-						   .name = arena_strdup(&c->arena, d->name),
-						   .source = arena_strdup(&c->arena, d->source),
-						   .essential = d->essential,
-						   .entry = i});
+		uint32_t o = compose_origin(c, &(struct origin){.kind = ORIGIN_DEB,
+						       .name = d->name,
+						       .source = d->source,
+						       .essential = d->essential,
+						       .entry = i});
 
 		if (dpkg_merge(c->tree, all[i], o, all, n, e) < 0)
 			return err_ctx(e, "package %s", d->name);
@@ -365,28 +117,165 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 	return dpkg_finish(c->tree, &w->m->apt, all, n, w->pool, w->m->build.epoch, 0, e);
 }
 
+/* Two wheels that bring one file in two versions: which one wins would be chance elsewhere. */
+static int check_wheel(const struct composed *c, const struct entries *l, struct err *e)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct attr *a = &l->v[i].a;
+		const struct node *n =
+			a->type == NODE_FILE ? tree_find(c->tree, l->v[i].path) : NULL;
+
+		if (!n || n->a.type != NODE_FILE ||
+			c->origins[n->origin].kind != ORIGIN_WHEEL ||
+			(n->a.nchunks == a->nchunks && n->a.size == a->size &&
+				(!a->nchunks ||
+					digest_eq(&n->a.chunks[0].digest, &a->chunks[0].digest))))
+			continue;
+		err_set(e, ERR_CORRUPT, "SV102: /%s is in the wheel %s, too, with other bytes",
+			l->v[i].path, c->origins[n->origin].name);
+		return err_hint(e, "only one of the two can be in an image");
+	}
+	return 0;
+}
+
+static int merge_wheels(struct composed *c, struct work *w, struct err *e)
+{
+	struct rootfs r = {.tree = c->tree, .pool = w->pool, .epoch = w->m->build.epoch};
+	size_t n;
+	const struct job *j = work_jobs(w, JOB_WHEEL, &n);
+
+	if (!w->m->python.present)
+		return 0;
+	r.origin = compose_origin(
+		c, &(struct origin){.kind = ORIGIN_WHEEL, .name = "venv", .entry = SIZE_MAX});
+	if (python_prepare(&r, &w->m->python, python_of_lock(w->l), e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t o = compose_origin(c, &(struct origin){.kind = ORIGIN_WHEEL,
+						       .name = w->l->wheels[i].name,
+						       .entry = i});
+
+		if (check_wheel(c, j[i].out, e) < 0 || put_list(c->tree, j[i].out, o, e) < 0)
+			return err_ctx(e, "wheel %s", w->l->wheels[i].name);
+	}
+	return python_guard(&r, &w->m->python, e);
+}
+
 static int merge_npms(struct composed *c, struct work *w, struct err *e)
 {
-	for (size_t i = 0; i < w->l->nnpms; i++) {
-		const struct lock_npm *n = &w->l->npms[i];
-		uint32_t o = new_origin(c, (struct origin){.kind = ORIGIN_NPM,
-						   .name = arena_strdup(&c->arena, n->name),
-						   .entry = i});
+	size_t n;
+	const struct job *j = work_jobs(w, JOB_NPM, &n);
+	struct origin bins = {.kind = ORIGIN_NPM, .name = ".bin", .entry = SIZE_MAX};
 
-		if (put_all(c->tree, &w->packages[i], o, e) < 0)
-			return err_ctx(e, "npm package %s", n->path);
+	for (size_t i = 0; i < n; i++) {
+		const struct lock_npm *x = &w->l->npms[i];
+		uint32_t o = compose_origin(c,
+			&(struct origin){.kind = ORIGIN_NPM, .name = x->name, .entry = i});
+
+		if (put_list(c->tree, j[i].out, o, e) < 0)
+			return err_ctx(e, "npm package %s", x->path);
 	}
 	if (!w->m->node.present)
 		return 0;
 	return npm_bins(c->tree, w->l, w->m->node.prefix, w->m->build.epoch,
-		new_origin(c, (struct origin){.kind = ORIGIN_NPM, .name = ".bin", .entry = SIZE_MAX}), e);
+		compose_origin(c, &bins), e);
+}
+
+static size_t source_entry(const struct lock *l, const char *id)
+{
+	for (size_t i = 0; i < l->nsources; i++)
+		if (str_eq(l->sources[i].id, id))
+			return i;
+	return SIZE_MAX;
+}
+
+static int merge_sources(struct composed *c, struct work *w, struct err *e)
+{
+	size_t n;
+	const struct job *j = work_jobs(w, JOB_SOURCE, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *id = w->m->sources[i].id;
+		uint32_t o = compose_origin(c, &(struct origin){.kind = ORIGIN_SOURCE,
+						       .name = id,
+						       .entry = source_entry(w->l, id)});
+
+		if (put_list(c->tree, j[i].out, o, e) < 0)
+			return err_ctx(e, "/sources/%zu (%s)", i, id);
+	}
+	return 0;
+}
+
+static int put_content(struct composed *c, const struct job *j, const char *path, struct attr a,
+	uint32_t origin, struct err *e)
+{
+	const struct attr *data = &j->out->v[0].a;
+
+	a.type = NODE_FILE;
+	a.size = data->size;
+	a.chunks = data->chunks;
+	a.nchunks = data->nchunks;
+	return tree_put(c->tree, path, &a, origin, e) ? 0 : -1;
+}
+
+static int put_link(struct composed *c, const struct work *w, const char *path, const char *target,
+	uint32_t origin, struct err *e)
+{
+	struct attr a = {.type = NODE_SYMLINK,
+		.mode = 0777,
+		.target = target,
+		.mtime = w->m->build.epoch};
+
+	return tree_put(c->tree, path + 1, &a, origin, e) ? 0 : -1;
+}
+
+/* The links of a model name files beside its target, or anywhere. */
+static int put_model_links(
+	struct composed *c, const struct work *w, size_t i, uint32_t origin, struct err *e)
+{
+	const struct manifest_model *m = &w->m->models[i];
+
+	for (size_t k = 0; k < m->links.n; k++) {
+		const char *name = m->links.v[k].name;
+		auto_free char *path =
+			name[0] == '/' ? mem_strdup(name) : mem_printf("%s/%s", m->target, name);
+
+		if (put_link(c, w, path, m->links.v[k].value, origin, e) < 0)
+			return err_ctx(e, "/models/%zu/links/%s", i, name);
+	}
+	return 0;
+}
+
+static int merge_models(struct composed *c, struct work *w, struct err *e)
+{
+	size_t all, n;
+	const struct job *j = work_jobs(w, JOB_MODEL, &all);
+
+	for (size_t i = 0; i < w->m->nmodels; i++) {
+		const struct manifest_model *m = &w->m->models[i];
+		const struct model_file *f = compose_model_files(w->l, m, &n);
+		struct attr a = {.mode = 0644, .mtime = w->m->build.epoch};
+		uint32_t o = compose_origin(c,
+			&(struct origin){.kind = ORIGIN_MODEL, .name = m->id, .entry = i});
+
+		for (size_t k = 0; k < n; k++, j++) {
+			auto_free char *path = mem_printf("%s/%s", m->target + 1, f[k].path);
+
+			if (put_content(c, j, path, a, o, e) < 0)
+				return err_ctx(e, "/models/%zu", i);
+		}
+		if (n && put_model_links(c, w, i, o, e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int merge_contents(struct composed *c, struct work *w, struct err *e)
 {
 	const struct manifest *m = w->m;
-	uint32_t own = new_origin(c, (struct origin){.kind = ORIGIN_FILE, .name = "manifest"});
-	size_t slot = 0;
+	size_t n;
+	const struct job *j = work_jobs(w, JOB_FILE, &n);
+	uint32_t own = compose_origin(c, &(struct origin){.kind = ORIGIN_FILE, .name = "manifest"});
 
 	for (size_t i = 0; i < m->ndirs; i++) {
 		struct attr a = {.type = NODE_DIR,
@@ -398,72 +287,69 @@ static int merge_contents(struct composed *c, struct work *w, struct err *e)
 		if (!tree_put(c->tree, m->dirs[i].path + 1, &a, own, e))
 			return err_ctx(e, "/dirs/%zu", i);
 	}
-	for (size_t i = 0; i < m->nmodels; i++) {
-		uint32_t o =
-			new_origin(c, (struct origin){.kind = ORIGIN_MODEL,
-					      .name = arena_strdup(&c->arena, m->models[i].id),
-					      .entry = i});
-
-		for (size_t k = 0; k < m->models[i].nfiles; k++)
-			if (put_all(c->tree, &w->contents[slot++], o, e) < 0)
-				return err_ctx(e, "/models/%zu", i);
-	}
-	for (size_t i = 0; i < m->nfiles; i++)
-		if (put_all(c->tree, &w->contents[slot++], own, e) < 0)
-			return err_ctx(e, "/files/%zu", i);
-	for (size_t i = 0; i < m->nlinks; i++) {
-		struct attr a = {.type = NODE_SYMLINK,
-			.mode = 0777,
-			.target = m->links[i].target,
+	if (merge_models(c, w, e) < 0)
+		return -1;
+	for (size_t i = 0; i < m->nfiles; i++) {
+		struct attr a = {.mode = m->files[i].mode,
+			.uid = m->files[i].uid,
+			.gid = m->files[i].gid,
 			.mtime = m->build.epoch};
 
-		if (!tree_put(c->tree, m->links[i].path + 1, &a, own, e))
-			return err_ctx(e, "/links/%zu", i);
+		if (put_content(c, &j[i], m->files[i].dest + 1, a, own, e) < 0)
+			return err_ctx(e, "/files/%zu", i);
 	}
+	for (size_t i = 0; i < m->nlinks; i++)
+		if (put_link(c, w, m->links[i].path, m->links[i].target, own, e) < 0)
+			return err_ctx(e, "/links/%zu", i);
 	return 0;
 }
 
-/* Times beyond the manifest's epoch say when somebody built a package, not what is in it. */
+/* Times beyond the manifest's epoch say when somebody built a package, not what is in it. The base
+ * stays as it is. */
 static void clamp_times(struct tree *t, int64_t epoch)
 {
 	for (struct node *n = tree_root(t); epoch > 0 && n; n = tree_next(n))
-		if (n->a.mtime > epoch)
+		if (n->a.mtime > epoch && n->layer == CHUNK_NO_LAYER)
 			n->a.mtime = epoch;
 }
 
-static int merge(struct composed *c, struct work *w, struct err *e)
+static int merge(struct composed *c, struct work *w, struct base_image *base, struct err *e)
 {
-	size_t max = 4 + w->l->ndebs + w->l->nnpms + w->m->nmodels;
+	struct rootfs r = {.pool = w->pool, .epoch = w->m->build.epoch};
 
-	c->tree = tree_new();
-	c->origins = arena_alloc(&c->arena, max * sizeof(*c->origins));
-	new_origin(c, (struct origin){.kind = ORIGIN_STATE, .name = "state"});
-	if (merge_debs(c, w, e) < 0 || merge_npms(c, w, e) < 0 || merge_contents(c, w, e) < 0)
+	compose_origin(c, &(struct origin){.kind = ORIGIN_STATE, .name = "state"});
+	if (base)
+		take_base(c, base);
+	else
+		c->tree = tree_new();
+	r.tree = c->tree;
+	if (base && find_chunks(c, w->pool, e) < 0)
+		return -1;
+	if (merge_debs(c, w, e) < 0 || compose_accounts(&r, w->m, e) < 0 ||
+		merge_wheels(c, w, e) < 0 || merge_npms(c, w, e) < 0 ||
+		merge_sources(c, w, e) < 0 || merge_contents(c, w, e) < 0)
 		return -1;
 	clamp_times(c->tree, w->m->build.epoch);
 	tree_sort(c->tree);
 	return 0;
 }
 
-int compose_tree(struct composed *c, const struct manifest *m, const struct lock *l,
-	struct store *s, struct pool *pool, struct progress *p, struct err *e)
+int compose_tree(struct composed *c, const struct compose *x, struct err *e)
 {
-	struct work w = {.m = m, .l = l, .s = s, .pool = pool, .progress = p};
-	uint64_t total = 0;
+	struct work w = {.m = x->m,
+		.l = x->l,
+		.s = x->s,
+		.pool = x->pool,
+		.p = x->p,
+		.count = x->count};
 	int rc;
 
 	*c = (struct composed){0};
-	w.prune = prune_new(&m->apt.prune, e);
-	if (!w.prune)
+	if (work_init(&w, e) < 0)
 		return -1;
-	list_jobs(&w);
-	for (size_t i = 0; i < w.njobs; i++)
-		total += w.jobs[i].weight;
-	progress_begin(p, "unpack", total);
-	rc = workers_each(w.njobs, 0, unpack_one, &w, e);
+	rc = work_run(&w, x->no_cache, e);
 	if (rc == 0)
-		rc = merge(c, &w, e);
-	progress_end(p);
+		rc = merge(c, &w, x->base, e);
 	work_fini(&w);
 	if (rc < 0)
 		compose_fini(c);
@@ -473,6 +359,92 @@ int compose_tree(struct composed *c, const struct manifest *m, const struct lock
 void compose_fini(struct composed *c)
 {
 	tree_free(c->tree);
+	free(c->origins);
+	free(c->base_paths);
 	arena_fini(&c->arena);
 	*c = (struct composed){0};
+}
+
+/* ---- what steps change ---- */
+
+/* Folders as they were, by path: an entry that puts one back with another time alone changes
+ * nothing. */
+static bool same_folder(struct tree *t, const struct entry *en)
+{
+	const struct node *n = en->a.type == NODE_DIR ? tree_find(t, en->path) : NULL;
+
+	if (!n || n->a.type != NODE_DIR || n->a.mode != en->a.mode || n->a.uid != en->a.uid ||
+		n->a.gid != en->a.gid || n->a.nxattrs != en->a.nxattrs)
+		return false;
+	for (uint32_t i = 0; i < n->a.nxattrs; i++) {
+		const struct xattr *x = &n->a.xattrs[i], *y = &en->a.xattrs[i];
+
+		if (!str_eq(x->name, y->name) || x->len != y->len ||
+			memcmp(x->value, y->value, x->len) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The removals of a list (puts false), or the objects among it that are changes indeed. */
+static struct entries part_of(
+	struct tree *t, const struct entries *l, bool puts, int64_t epoch)
+{
+	struct entries out = {.v = mem_array(l->n, sizeof(*out.v))};
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct entry en = l->v[i];
+
+		if ((en.kind == ENTRY_PUT) != puts || (puts && same_folder(t, &en)))
+			continue;
+		if (epoch > 0 && en.a.mtime > epoch)
+			en.a.mtime = epoch;
+		out.v[out.n++] = en;
+	}
+	return out;
+}
+
+int compose_apply(struct composed *c, const struct entries *l, uint32_t origin, int64_t epoch,
+	struct err *e)
+{
+	struct entries part = part_of(c->tree, l, false, epoch);
+	int rc = entries_apply(c->tree, &part, CHUNK_NO_LAYER, e);
+
+	free(part.v);
+	if (rc < 0)
+		return -1;
+	part = part_of(c->tree, l, true, epoch);
+	rc = entries_apply(c->tree, &part, CHUNK_NO_LAYER, e);
+	for (size_t i = 0; rc == 0 && i < part.n; i++) {
+		struct node *n = rootfs_at(c->tree, part.v[i].path);
+
+		if (n)
+			n->origin = origin;
+	}
+	free(part.v);
+	if (rc == 0)
+		tree_sort(c->tree);
+	return rc;
+}
+
+/* ---- the key ---- */
+
+struct digest compose_key(const struct manifest *m, const struct lock *l)
+{
+	static const char *const keys[] = {"apt", "base", "dirs", "files", "groups", "links",
+		"models", "node", "python", "sources", "users"};
+	auto_json json_t *parts = json_object();
+	auto_buf struct buf b = BUF_INIT(64 << 20), text = BUF_INIT(32 << 20);
+	char hex[DIGEST_HEX + 1];
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		json_t *v = json_object_get(m->doc.root, keys[i]);
+
+		if (v)
+			json_object_set(parts, keys[i], v);
+	}
+	json_text(parts, true, &text);
+	buf_printf(&b, "compose %s %" PRId64 " %s %s", ENGINE_VERSION, m->build.epoch,
+		digest_hex(&l->digest, hex), text.data);
+	return digest_of(b.data, b.len);
 }

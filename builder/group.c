@@ -5,9 +5,19 @@
 
 #include "base/str.h"
 
-/* Slots are the manifest's own groups first, then these. */
-enum { IMPLICIT_DEBS, IMPLICIT_NODE, IMPLICIT_STATE, IMPLICIT_FILES, IMPLICIT_MODELS };
-static const char *const implicit_ids[] = {"debs", "node", "state", "files"};
+/* Slots are the manifest's own groups first, then these, then one for each model, then one for each
+ * step. */
+enum {
+	IMPLICIT_DEBS,
+	IMPLICIT_PYTHON,
+	IMPLICIT_NODE,
+	IMPLICIT_SOURCES,
+	IMPLICIT_STATE,
+	IMPLICIT_FILES,
+	IMPLICIT_MODELS
+};
+static const char *const implicit_ids[] = {"debs", "python", "node", "sources", "state", "files"};
+static const uint32_t no_slot = UINT32_MAX; /* what the base brought */
 
 struct grouping {
 	const struct composed *c;
@@ -15,10 +25,12 @@ struct grouping {
 	const char **sources; /* ORIGIN strategy: the source packages with a layer of their own */
 	size_t nsources;
 	size_t first_implicit; /* slot of IMPLICIT_DEBS */
+	size_t nmodels;
 	uint32_t *by_origin;   /* slot of each origin */
 	size_t nslots;
 	const char **ids;
-	bool *models; /* slots that hold models only */
+	bool *models;    /* slots that hold models only */
+	uint32_t *steps; /* by slot: the first step (its origin) that may be in it; 0: none */
 };
 
 static bool matches_origin(const char *pattern, const struct origin *o)
@@ -26,7 +38,8 @@ static bool matches_origin(const char *pattern, const struct origin *o)
 	static const struct {
 		const char *prefix;
 		enum origin_kind kind;
-	} kinds[] = {{"deb:", ORIGIN_DEB}, {"npm:", ORIGIN_NPM}, {"model:", ORIGIN_MODEL}};
+	} kinds[] = {{"deb:", ORIGIN_DEB}, {"npm:", ORIGIN_NPM}, {"model:", ORIGIN_MODEL},
+		{"whl:", ORIGIN_WHEEL}, {"source:", ORIGIN_SOURCE}, {"run:", ORIGIN_RUN}};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		const char *glob = pattern + strlen(kinds[i].prefix);
@@ -47,24 +60,34 @@ static uint32_t slot_named(const struct grouping *g, uint32_t implicit)
 	return (uint32_t)g->first_implicit + implicit;
 }
 
-static uint32_t implicit_slot(const struct grouping *g, const struct origin *o, size_t *model)
+static uint32_t implicit_slot(
+	const struct grouping *g, const struct origin *o, size_t *model, size_t *step)
 {
 	static const uint32_t of_kind[] = {
 		[ORIGIN_DEB] = IMPLICIT_DEBS,
+		[ORIGIN_WHEEL] = IMPLICIT_PYTHON,
 		[ORIGIN_NPM] = IMPLICIT_NODE,
+		[ORIGIN_SOURCE] = IMPLICIT_SOURCES,
 		[ORIGIN_STATE] = IMPLICIT_STATE,
+		[ORIGIN_BASE] = IMPLICIT_STATE,
 		[ORIGIN_FILE] = IMPLICIT_FILES,
 	};
 
+	if (g->b->squash)
+		return slot_named(g, IMPLICIT_FILES);
 	if (o->kind == ORIGIN_MODEL)
 		return (uint32_t)(g->first_implicit + IMPLICIT_MODELS + (*model)++);
 	if (g->b->strategy == LAYERS_SINGLE)
 		return slot_named(g, IMPLICIT_FILES);
+	if (o->kind == ORIGIN_RUN)
+		return (uint32_t)(g->first_implicit + IMPLICIT_MODELS + g->nmodels + (*step)++);
 	return slot_named(g, of_kind[o->kind]);
 }
 
 static int wanted_slot(const struct grouping *g, const struct origin *o)
 {
+	if (g->b->squash)
+		return -1;
 	if (g->b->strategy == LAYERS_ORIGIN && o->kind == ORIGIN_DEB)
 		for (size_t i = 0; i < g->nsources; i++)
 			if (str_eq(g->sources[i], o->source))
@@ -80,19 +103,22 @@ static int wanted_slot(const struct grouping *g, const struct origin *o)
 
 static void slot_origins(struct grouping *g)
 {
-	size_t model = 0;
+	size_t model = 0, step = 0;
 
-	for (size_t i = 0; i < g->c->norigins; i++) {
+	for (uint32_t i = 0; i < g->c->norigins; i++) {
 		const struct origin *o = &g->c->origins[i];
-		uint32_t implicit = implicit_slot(g, o, &model);
+		uint32_t implicit = implicit_slot(g, o, &model, &step);
 		int wanted = wanted_slot(g, o);
+		uint32_t slot = wanted >= 0 ? (uint32_t)wanted : implicit;
 
-		g->by_origin[i] = wanted >= 0 ? (uint32_t)wanted : implicit;
-		if (o->kind == ORIGIN_MODEL)
+		g->by_origin[i] = slot;
+		if (implicit >= g->first_implicit + IMPLICIT_MODELS)
 			g->ids[implicit] = o->name;
+		if (o->kind == ORIGIN_RUN && !g->steps[slot])
+			g->steps[slot] = i;
 	}
-	for (size_t i = 0; i < g->nslots; i++)
-		g->models[i] = i >= g->first_implicit + IMPLICIT_MODELS;
+	for (size_t i = 0; i < g->nmodels; i++)
+		g->models[g->first_implicit + IMPLICIT_MODELS + i] = true;
 	for (size_t i = 0; g->b->strategy == LAYERS_GROUPS && i < g->b->ngroups; i++) {
 		const struct strings *match = &g->b->groups[i].match;
 
@@ -106,7 +132,9 @@ static uint32_t slot_of(const struct grouping *g, const struct node *n)
 {
 	char path[TREE_PATH_MAX + 2];
 
-	if (g->b->strategy == LAYERS_GROUPS && g->b->ngroups) {
+	if (n->layer != CHUNK_NO_LAYER)
+		return no_slot;
+	if (g->b->strategy == LAYERS_GROUPS && g->b->ngroups && !g->b->squash) {
 		path[0] = '/';
 		node_path(n, path + 1);
 		for (size_t i = 0; i < g->b->ngroups; i++)
@@ -172,22 +200,26 @@ static void pick_sources(struct grouping *g, uint32_t budget)
 
 static void grouping_init(struct grouping *g)
 {
-	size_t models = 0;
+	size_t steps = 0;
 
-	for (size_t i = 0; i < g->c->norigins; i++)
-		models += g->c->origins[i].kind == ORIGIN_MODEL;
+	for (size_t i = 0; i < g->c->norigins; i++) {
+		g->nmodels += g->c->origins[i].kind == ORIGIN_MODEL;
+		steps += g->c->origins[i].kind == ORIGIN_RUN;
+	}
 	if (g->b->strategy == LAYERS_ORIGIN) {
-		size_t taken = models + IMPLICIT_MODELS + 1; /* and the index layer */
+		/* and the index layer */
+		size_t taken = g->nmodels + steps + IMPLICIT_MODELS + 1;
 
 		pick_sources(g, g->b->max_layers > taken ? g->b->max_layers - (uint32_t)taken : 0);
 		g->first_implicit = g->nsources;
 	} else if (g->b->strategy == LAYERS_GROUPS) {
 		g->first_implicit = g->b->ngroups;
 	}
-	g->nslots = g->first_implicit + IMPLICIT_MODELS + models;
+	g->nslots = g->first_implicit + IMPLICIT_MODELS + g->nmodels + steps;
 	g->by_origin = mem_array(g->c->norigins, sizeof(*g->by_origin));
 	g->ids = mem_array(g->nslots, sizeof(const char *));
 	g->models = mem_array(g->nslots, sizeof(*g->models));
+	g->steps = mem_array(g->nslots, sizeof(*g->steps));
 	for (size_t i = 0; i < g->first_implicit; i++)
 		g->ids[i] = g->b->strategy == LAYERS_ORIGIN ? g->sources[i] : g->b->groups[i].id;
 	for (size_t i = 0; i < IMPLICIT_MODELS; i++)
@@ -201,6 +233,7 @@ static void grouping_fini(struct grouping *g)
 	free(g->by_origin);
 	free(g->ids);
 	free(g->models);
+	free(g->steps);
 }
 
 /* ---- filling the layers ---- */
@@ -246,7 +279,81 @@ static void fill_slot(struct grouping *g, struct group *v, size_t *caps, size_t 
 	}
 }
 
-static void fill(struct grouping *g, struct group *v)
+/* Layers of steps come last, in the order of the steps: what a step did to a folder that a layer
+ * below names, too, is what counts. */
+static void order_slots(const struct grouping *g, size_t *order)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->nslots; i++)
+		if (!g->steps[i])
+			order[n++] = i;
+	for (uint32_t o = 1; o < g->c->norigins; o++)
+		for (size_t i = 0; i < g->nslots; i++)
+			if (g->steps[i] == o)
+				order[n++] = i;
+}
+
+/* ---- what the base has and we have not ---- */
+
+/* The folder of a path, when it is one still: else its own whiteout, or what took its place, hides
+ * the path, too. */
+static struct node *folder_of(struct tree *t, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[TREE_PATH_MAX + 1];
+	struct node *n;
+
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 0, path);
+	n = tree_find(t, dir);
+	return n && n->a.type == NODE_DIR ? n : NULL;
+}
+
+static void add_whiteouts(struct grouping *g, struct groups *out, size_t slot, size_t *caps,
+	uint64_t *seen)
+{
+	for (size_t i = 0; i < g->c->nbase_paths; i++) {
+		const char *path = g->c->base_paths[i], *slash = strrchr(path, '/');
+		struct node *dir, *n;
+
+		if (tree_find(g->c->tree, path))
+			continue;
+		dir = folder_of(g->c->tree, path);
+		if (!dir)
+			continue;
+		n = arena_alloc(&out->arena, sizeof(*n));
+		*n = (struct node){.parent = dir,
+			.name = arena_printf(&out->arena, ".wh.%s", slash ? slash + 1 : path),
+			.a = {.type = NODE_FILE, .mode = 0644, .mtime = g->b->epoch},
+			.layer = CHUNK_NO_LAYER,
+			.nlink = 1};
+		add_parents(out->v, caps, slot, n, seen);
+		add_node(out->v, caps, slot, n);
+	}
+}
+
+/* The last layer that there is; the one of state when there is none. */
+static size_t last_slot(const struct grouping *g, const struct group *v, const size_t *order)
+{
+	for (size_t i = g->nslots; i > 0; i--)
+		if (v[order[i - 1]].n)
+			return order[i - 1];
+	return g->first_implicit + IMPLICIT_STATE;
+}
+
+/* A new name of an object of the base: both are ours then. */
+static uint32_t slot_of_link(struct grouping *g, struct node *x, uint32_t *slots)
+{
+	uint32_t *object = &slots[x->link->scratch];
+
+	if (*object == no_slot && x->layer == CHUNK_NO_LAYER) {
+		x->link->layer = CHUNK_NO_LAYER;
+		*object = slot_of(g, x);
+	}
+	return x->layer == CHUNK_NO_LAYER ? *object : no_slot;
+}
+
+static void fill(struct grouping *g, struct groups *out, const size_t *order)
 {
 	size_t n = tree_count(g->c->tree), i = 0;
 	auto_free uint32_t *slots = mem_array(n, sizeof(*slots));
@@ -257,40 +364,49 @@ static void fill(struct grouping *g, struct group *v)
 		x->scratch = i++;
 	for (struct node *x = tree_root(g->c->tree); x; x = tree_next(x)) {
 		/* a hard link travels with its object: its target must be in the same layer */
-		slots[x->scratch] = x->link ? slots[x->link->scratch] : slot_of(g, x);
+		slots[x->scratch] = x->link ? slot_of_link(g, x, slots) : slot_of(g, x);
 	}
-	for (size_t slot = 0; slot < g->nslots; slot++)
-		fill_slot(g, v, caps, slot, slots, seen);
+	for (i = 0; i < g->nslots; i++)
+		fill_slot(g, out->v, caps, order[i], slots, seen);
+	add_whiteouts(g, out, last_slot(g, out->v, order), caps, seen);
 }
 
-static size_t drop_empty(struct group *v, size_t n)
+/* In the order of the layers, without the empty ones. */
+static void arrange(struct groups *out, const size_t *order)
 {
+	struct group *v = mem_array(out->n, sizeof(*v));
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (v[i].n)
-			v[kept++] = v[i];
-		else
-			free(v[i].nodes);
-	return kept;
+	for (size_t i = 0; i < out->n; i++)
+		if (out->v[order[i]].n)
+			v[kept++] = out->v[order[i]];
+	free(out->v);
+	out->v = v;
+	out->n = kept;
 }
 
 int group_tree(
 	struct groups *out, struct composed *c, const struct manifest_build *b, struct err *e)
 {
 	struct grouping g = {.c = c, .b = b};
+	size_t *order;
 
 	grouping_init(&g);
-	*out = (struct groups){.v = mem_array(g.nslots, sizeof(*out->v))};
+	order = mem_array(g.nslots, sizeof(*order));
+	order_slots(&g, order);
+	*out = (struct groups){.v = mem_array(g.nslots, sizeof(*out->v)),
+		.n = g.nslots,
+		.first = c->nbase};
 	for (size_t i = 0; i < g.nslots; i++) {
 		struct layer *l = &out->v[i].layer;
 
-		snprintf(l->id, sizeof(l->id), "%s", g.ids[i] ? g.ids[i] : "model");
+		snprintf(l->id, sizeof(l->id), "%s", g.ids[i] ? g.ids[i] : "layer");
 		l->codec = g.models[i] ? b->models_codec : b->codec;
 		l->level = b->level;
 	}
-	fill(&g, out->v);
-	out->n = drop_empty(out->v, g.nslots);
+	fill(&g, out, order);
+	arrange(out, order);
+	free(order);
 	grouping_fini(&g);
 	if (out->n + 1 <= b->max_layers) /* one more for the index */
 		return 0;
@@ -305,5 +421,6 @@ void groups_fini(struct groups *g)
 	for (size_t i = 0; i < g->n; i++)
 		free(g->v[i].nodes);
 	free(g->v);
+	arena_fini(&g->arena);
 	*g = (struct groups){0};
 }
