@@ -11,6 +11,7 @@
 #include "images/mount-image.h"
 #include "images/progress.h"
 #include "images/pull-own.h"
+#include "images/pull-policy.h"
 #include "images/registry.h"
 #include "images/workers.h"
 
@@ -29,6 +30,8 @@ struct pull {
 	struct download *download; /* made when there is something to fetch */
 	struct pool *pool;
 	int hold; /* while there is no pool: what was found here stays until it has its name */
+	struct pull_policy policy;
+	const struct document *index; /* that the image was chosen from; or NULL */
 };
 
 /* A manifest or index as the registry gave it. */
@@ -237,6 +240,15 @@ static int fetch_layers(struct pull *p, const struct digest *manifest, struct er
 	return rc;
 }
 
+/* What is not wanted comes no further than its manifest. */
+static int obey_policy(struct pull *p, const struct document *m, struct err *e)
+{
+	if (p->index && p->policy.rule && document_keep(p, p->index, e) < 0)
+		return -1;
+	return pull_policy_check(&p->policy, p->registry, p->s, &m->digest,
+		p->index ? &p->index->digest : NULL, e);
+}
+
 static int pull_manifest(struct pull *p, const struct document *m, struct err *e)
 {
 	auto_fd int turn = -1;
@@ -248,8 +260,9 @@ static int pull_manifest(struct pull *p, const struct document *m, struct err *e
 	turn = store_work_lock(p->s, &m->digest, e);
 	rc = turn < 0 ? -1 : is_here(p, &m->digest, e);
 	if (rc != 0)
-		return rc < 0 ? -1 : check_present(p, &m->digest, e);
-	if (open_tools(p, e) < 0 || document_keep(p, m, e) < 0 || fetch_documents(p, m, e) < 0)
+		return rc < 0 || obey_policy(p, m, e) < 0 ? -1 : check_present(p, &m->digest, e);
+	if (open_tools(p, e) < 0 || obey_policy(p, m, e) < 0 || document_keep(p, m, e) < 0 ||
+		fetch_documents(p, m, e) < 0)
 		return -1;
 	return fetch_layers(p, &m->digest, e);
 }
@@ -309,6 +322,7 @@ static int pull_target(struct pull *p, struct document *top, struct err *e)
 		return -1;
 	if (!image_type_is_index(top->type))
 		return pull_manifest(p, top, e);
+	p->index = top;
 	if (p->o->all_platforms)
 		return pull_all(p, top, e);
 	if (image_choose(top->json, p->o->platform, &d, e) < 0)
@@ -349,6 +363,10 @@ static int pull_reference(struct pull *p, struct err *e)
 	p->registry = registry_open(&ro, e);
 	if (!p->registry)
 		return -1;
+	if (pull_policy_open(&p->policy, p->config, registry_name(p->registry), e) < 0) {
+		registry_close(p->registry);
+		return -1;
+	}
 	p->result->present = true;
 	rc = pull_target(p, &top, e);
 	if (rc == 0)
@@ -359,6 +377,7 @@ static int pull_reference(struct pull *p, struct err *e)
 	download_free(p->download);
 	pool_close(p->pool); /* after the name: garbage collection waits for this */
 	sys_close_ref(&p->hold);
+	pull_policy_close(&p->policy);
 	registry_close(p->registry);
 	p->download = NULL;
 	p->pool = NULL;

@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "images/progress.h"
 #include "images/push-blobs.h"
+#include "images/referrers.h"
 
 enum { MANIFEST_MAX = 8 << 20, DEPTH_MAX = 4, NESTED_MAX = 1024 };
 
@@ -187,7 +188,7 @@ static int push_index(struct push_target *t, const json_t *m, unsigned depth, st
 	return 0;
 }
 
-/* Everything that a document names, then itself. */
+/* Everything that a document names, then itself, then what is attached to it. */
 static int push_document(struct push_target *t, const char *target, const struct digest *d,
 	unsigned depth, struct err *e)
 {
@@ -202,7 +203,9 @@ static int push_document(struct push_target *t, const char *target, const struct
 	if (!m)
 		return err_ctx(e, "manifest %.12s", digest_hex(d, hex));
 	rc = json_object_get(m, "manifests") ? push_index(t, m, depth, e) : push_blobs(t, d, m, e);
-	return rc < 0 ? -1 : put(t, target, d, m, &b, e);
+	if (rc < 0 || put(t, target, d, m, &b, e) < 0)
+		return -1;
+	return referrers_push(t, d, e);
 }
 
 static int push_to(struct push_target *t, const struct reference *to, const char *neighbour,

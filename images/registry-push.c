@@ -396,8 +396,8 @@ int registry_mount_blob(struct registry *r, const struct digest *d, struct err *
 	return 0;
 }
 
-int registry_put_manifest(struct registry *r, const char *target, const char *type,
-	const void *data, size_t n, struct err *e)
+int registry_put_referrer(struct registry *r, const char *target, const char *type,
+	const void *data, size_t n, bool *listed, struct err *e)
 {
 	struct endpoint *p = &r->v[r->n - 1];
 	auto_free char *url = mem_printf("%s/manifests/%s", p->base, target);
@@ -418,9 +418,18 @@ int registry_put_manifest(struct registry *r, const char *target, const char *ty
 		return -1;
 	if (x.status < 200 || x.status > 299)
 		return call_failed(p, what, &x, e);
+	*listed = exchange_field(&x, "OCI-Subject", 0) != NULL;
 	said = exchange_field(&x, "Docker-Content-Digest", 0);
 	if (said && digest_parse(&theirs, said, NULL) == 0)
 		return digest_check(
 			&own, &theirs, e, "%s: %s, as the registry has it", p->name, what);
 	return 0;
+}
+
+int registry_put_manifest(struct registry *r, const char *target, const char *type,
+	const void *data, size_t n, struct err *e)
+{
+	bool listed;
+
+	return registry_put_referrer(r, target, type, data, n, &listed, e);
 }

@@ -60,6 +60,11 @@ int registry_has_manifest(struct registry *r, const char *target, struct err *e)
 int registry_blob(struct registry *r, const struct digest *d, uint64_t size, struct buf *b,
 	struct err *e) must_check;
 
+/* The descriptors of manifests that say to have this subject: *list is an array of the caller's. 1,
+ * 0 when the registry has no referrers API (404): the tag sha256-HEX may have an index of them. */
+int registry_referrers(struct registry *r, const struct digest *subject, json_t **list,
+	struct err *e) must_check;
+
 /* ---- push ---- */
 
 /* HEAD a blob: 1, 0, -1. */
@@ -73,6 +78,10 @@ int registry_upload(struct registry *r, const struct digest *d, int fd, uint64_t
 	struct progress *p, struct err *e) must_check;
 int registry_put_manifest(struct registry *r, const char *target, const char *type,
 	const void *data, size_t n, struct err *e) must_check;
+/* The same for one with a subject. *listed: the registry says (OCI-Subject) that its referrers API
+ * lists it from now on. */
+int registry_put_referrer(struct registry *r, const char *target, const char *type,
+	const void *data, size_t n, bool *listed, struct err *e) must_check;
 
 /* ---- ranges of blobs: for download.c's own transfers ---- */
 
