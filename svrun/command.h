@@ -70,5 +70,14 @@ int cmd_image_prune(const struct command *self, int argc, char **argv, struct er
 int cmd_image_gc(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_du(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_fsck(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/sign-cmds.c */
+int cmd_image_key(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_sign(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_verify_signature(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/sbom-cmds.c */
+int cmd_image_sbom(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_provenance(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/why-cmd.c */
+int cmd_image_why(const struct command *self, int argc, char **argv, struct err *e);
 
 #endif

@@ -7,12 +7,25 @@
 #include "images/progress.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"
+#include "svrun/signers.h"
 
 struct verify_request {
 	struct store *s;
 	bool repair;
 	struct progress *progress;
+	struct signers signers; /* n: 0 when signatures do not matter */
+	struct signers_site site;
 };
+
+/* Signed by one of the keys, when there are any. */
+static int verify_signature(const struct verify_request *r, const struct digest *d, struct err *e)
+{
+	if (r->signers.n == 0)
+		return 0;
+	if (signers_fetch(r->s, &r->site, d, e) < 0)
+		return -1;
+	return sign_verify_image(r->s, d, r->signers.v, r->signers.n, e);
+}
 
 static int verify_one(const struct verify_request *r, const char *ref, struct err *e)
 {
@@ -23,6 +36,8 @@ static int verify_one(const struct verify_request *r, const char *ref, struct er
 
 	if (store_resolve(r->s, ref, &d, e) < 0)
 		return -1;
+	if (verify_signature(r, &d, e) < 0)
+		return err_ctx(e, "%s", ref);
 	if (image_load(&im, r->s, &d, e) < 0)
 		return err_ctx(e, "%s", ref);
 	rc = image_verify(&im, r->s, &v, r->progress, e);
@@ -78,40 +93,53 @@ static int verify_all(const struct verify_request *r, struct err *e)
 	return rc;
 }
 
-static int verify(char **refs, int n, bool all, bool repair, struct progress *p, struct err *e)
+static int verify(struct verify_request *r, char **refs, int n, bool all, struct err *e)
 {
+	struct config c;
 	struct store s;
-	struct verify_request r = {.s = &s, .repair = repair, .progress = p};
-	int rc;
+	int rc = -1;
 
-	if (store_enter(&s, e) < 0)
+	if (config_load(&c, e) < 0)
 		return -1;
-	rc = all ? verify_all(&r, e) : verify_each(&r, (const char *const *)refs, (size_t)n, e);
-	store_close(&s);
+	r->site.config = &c;
+	r->s = &s;
+	if (store_enter_at(&s, &c, false, e) == 0) {
+		rc = all ? verify_all(r, e)
+			 : verify_each(r, (const char *const *)refs, (size_t)n, e);
+		store_close(&s);
+	}
+	config_fini(&c);
 	return rc;
 }
 
 int cmd_image_verify(const struct command *self, int argc, char **argv, struct err *e)
 {
 	const char *mode_name = NULL;
-	bool all = false, repair = false;
-	struct progress *p;
+	bool all = false;
+	struct verify_request r = {.repair = false};
+	struct option_list keys = {0};
 	const struct option_spec options[] = {
 		{"all", 0, OPTION_FLAG, NULL, "every image of the store", &all},
 		{"repair", 0, OPTION_FLAG, NULL,
-			"write wrong and missing data again from the layers", &repair},
+			"write wrong and missing data again from the layers", &r.repair},
+		{"key", 'k', OPTION_LIST, "FILE",
+			"signed by this key, too (NAME.pub); one of several will do", &keys},
 		{"progress", 0, OPTION_STRING, "MODE", "auto, plain, json or none", &mode_name},
 		{0},
 	};
-	int rc, n = options_parse(self, options, argc, argv, false, e);
+	int rc = -1, n = options_parse(self, options, argc, argv, false, e);
 
 	if (n < 0)
 		return -1;
 	if ((n == argc) != all)
-		return err_set(e, ERR_USAGE, "name images, or --all");
-	if (options_progress(mode_name, false, &p, e) < 0)
-		return -1;
-	rc = verify(argv + n, argc - n, all, repair, p, e);
-	progress_free(p);
+		err_set(e, ERR_USAGE, "name images, or --all");
+	else if (options_progress(mode_name, false, &r.progress, e) == 0) {
+		if (signers_load(&r.signers, &keys, e) == 0) {
+			rc = verify(&r, argv + n, argc - n, all, e);
+			signers_free(&r.signers);
+		}
+		progress_free(r.progress);
+	}
+	option_list_fini(&keys);
 	return rc;
 }

@@ -1,0 +1,69 @@
+#include "svrun/signers.h"
+
+#include <string.h>
+
+#include "base/sys.h"
+#include "images/pool.h"
+#include "images/reference.h"
+#include "images/referrers.h"
+
+int signers_load(struct signers *x, const struct option_list *files, struct err *e)
+{
+	*x = (struct signers){.v = mem_array(files->n, sizeof(struct sign_key *))};
+	for (size_t i = 0; i < files->n; i++) {
+		if (sign_key_load_public(&x->v[i], files->v[i], e) < 0) {
+			signers_free(x);
+			return -1;
+		}
+		x->n++;
+	}
+	return 0;
+}
+
+void signers_free(struct signers *x)
+{
+	for (size_t i = 0; i < x->n; i++)
+		sign_key_free(x->v[i]);
+	free(x->v);
+	*x = (struct signers){0};
+}
+
+static int fetch_from(struct store *s, const struct signers_site *site, const char *source,
+	const struct digest *manifest, struct err *e)
+{
+	auto_free char *host = mem_strdup(source);
+	char *slash = strchr(host, '/');
+	struct registry_options o = {.config = site->config,
+		.host = host,
+		.plain_http = site->plain_http,
+		.insecure = site->insecure};
+	auto_fd int hold = -1;
+	struct registry *r;
+	int rc;
+
+	if (!slash) /* not what svrun writes */
+		return 0;
+	*slash = '\0';
+	o.path = slash + 1;
+	hold = pool_hold(s->fd, e);
+	r = hold < 0 ? NULL : registry_open(&o, e);
+	if (!r)
+		return -1;
+	rc = referrers_fetch(r, s, manifest, e);
+	registry_close(r);
+	return rc;
+}
+
+int signers_fetch(struct store *s, const struct signers_site *site, const struct digest *manifest,
+	struct err *e)
+{
+	auto_free char *source = store_source(s, manifest);
+	struct signatures l;
+	size_t n;
+
+	if (signatures_load(&l, s, manifest, e) < 0)
+		return -1;
+	n = l.n;
+	signatures_fini(&l);
+	return n || !source ? 0 : fetch_from(s, site, source, manifest, e);
+}
