@@ -11,10 +11,10 @@
 #include "base/sys.h"
 #include "builder/document.h"
 #include "builder/manifest-keys.h"
+#include "builder/resolve.h"
 
 enum {
 	TEXT_MAX = 1 << 20,
-	COMPLAINTS_MAX = 100,
 	NAMES_MAX = 1000, /* of manifests, for "did you mean" */
 };
 
@@ -39,6 +39,7 @@ void manifest_fini(struct manifest *m)
 {
 	arena_fini(&m->arena);
 	json_doc_fini(&m->doc);
+	resolved_free(m->source);
 	free(m->path);
 	free(m->dir);
 	*m = (struct manifest){0};
@@ -55,23 +56,21 @@ static char *folder_of(const char *path)
 	return slash == path ? mem_strdup("/") : mem_printf("%.*s", (int)(slash - path), path);
 }
 
-static struct digest document_digest(const struct manifest *m)
+/* The merged document's tree, and its canonical form. */
+static void take_document(struct manifest *m)
 {
-	/* printing a number again can make it longer: 1e9 becomes 1000000000.0 */
-	auto_buf struct buf b = BUF_INIT(16 * m->doc.text.len + 4096);
-
-	json_text(m->doc.root, true, &b);
-	return digest_of(b.data, b.len);
+	m->doc.root = json_incref(resolved_root(m->source));
+	m->doc.text = BUF_INIT(256 << 20); /* what vars.h and family.h may make, and more */
+	json_text(m->doc.root, true, &m->doc.text);
+	m->digest = digest_of(m->doc.text.data, m->doc.text.len);
 }
 
-static void read_manifest(struct manifest *m, struct report *report)
+static void take_choice(struct manifest *m)
 {
-	struct reader r = {
-		.arena = &m->arena, .r = report, .pointer = BUF_INIT(2 * m->doc.text.len + 65536)};
-
-	schema_read(&r, &manifest_schema, m->doc.root, m);
-	manifest_check(&r, m);
-	buf_fini(&r.pointer);
+	m->mode = resolved_mode(m->source);
+	m->matrix = resolved_entry(m->source);
+	for (size_t i = 0; i < m->nvars; i++)
+		m->vars[i].value = resolved_var(m->source, m->vars[i].name);
 }
 
 static void set_defaults(struct manifest *m)
@@ -89,32 +88,92 @@ static void set_defaults(struct manifest *m)
 			.models_codec = CODEC_NONE}};
 }
 
-int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
+/* Read what the documents say into m. */
+static void read_manifest(struct manifest *m)
+{
+	struct report report = {.source = m->source};
+	struct reader r = {.arena = &m->arena,
+		.r = &report,
+		.pointer = BUF_INIT(64 << 20),
+		.partial = resolved_is_partial(m->source)};
+
+	if (!resolved_whole(m->source))
+		return;
+	take_document(m);
+	schema_read(&r, &manifest_schema, resolved_whole(m->source), m);
+	take_choice(m);
+	if (!r.partial)
+		manifest_check(&r, m);
+	buf_fini(&r.pointer);
+}
+
+/* The platform that is asked for: this machine's where the manifest has it, else its first. */
+static int choose_platform(struct manifest *m, const char *asked, struct err *e)
+{
+	const char *want = asked ? asked : manifest_platform();
+	char shown[STR_SHOWN];
+
+	if (m->platforms.n == 0) {
+		m->platforms.v = arena_alloc(&m->arena, sizeof(*m->platforms.v));
+		m->platforms.v[0] = manifest_platform();
+		m->platforms.n = 1;
+	}
+	for (size_t i = 0; i < m->platforms.n; i++)
+		if (str_eq(m->platforms.v[i], want))
+			m->platform = m->platforms.v[i];
+	if (!m->platform && asked)
+		return err_set(e, ERR_USAGE, "--platform %s: %s is for %s%s",
+			str_shown(asked, shown), m->path, m->platforms.v[0],
+			m->platforms.n > 1 ? " and others" : "");
+	if (!m->platform)
+		m->platform = m->platforms.v[0];
+	return 0;
+}
+
+static int parse(struct manifest *m, const char *path, const void *text, size_t n,
 	const struct manifest_choice *choice, struct complaints *c, struct err *e)
 {
-	struct report report;
 	size_t total;
 
-	(void)choice;
 	set_defaults(m);
 	m->path = mem_strdup(path);
 	m->dir = folder_of(path);
-	if (n > TEXT_MAX) {
-		manifest_fini(m);
+	if (resolve(&m->source, path, text, n, choice, e) < 0)
+		return -1;
+	read_manifest(m);
+	total = resolved_finish(m->source, c);
+	if (total)
 		return err_set(
-			e, ERR_CORRUPT, "%s: longer than the limit of %d bytes", path, TEXT_MAX);
+			e, ERR_USAGE, "%zu error%s in %s", total, total == 1 ? "" : "s", path);
+	return choose_platform(m, choice ? choice->platform : NULL, e);
+}
+
+/* What is wrong only when a mode is applied. */
+static int check_modes(const struct manifest *m, const void *text, size_t n,
+	const struct manifest_choice *choice, struct complaints *c, struct err *e)
+{
+	for (size_t i = 0; i < m->nmodes; i++) {
+		struct manifest_choice with = choice ? *choice : (struct manifest_choice){0};
+		struct manifest other;
+		int rc;
+
+		with.mode = m->modes[i].name;
+		rc = parse(&other, m->path, text, n, &with, c, e);
+		manifest_fini(&other);
+		if (rc < 0)
+			return err_ctx(e, "mode %s", m->modes[i].name);
 	}
-	if (document_parse(&m->doc, path, text, n, COMPLAINTS_MAX, &report) == 0)
-		read_manifest(m, &report);
-	total = report.total;
-	if (total == 0)
-		m->digest = document_digest(m);
-	report_finish(&report, c);
-	report_fini(&report);
-	if (total == 0)
+	return 0;
+}
+
+int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
+	const struct manifest_choice *choice, struct complaints *c, struct err *e)
+{
+	if (parse(m, path, text, n, choice, c, e) == 0 &&
+		((choice && choice->mode) || check_modes(m, text, n, choice, c, e) == 0))
 		return 0;
 	manifest_fini(m);
-	return err_set(e, ERR_USAGE, "%zu error%s in %s", total, total == 1 ? "" : "s", path);
+	return -1;
 }
 
 /* ---- which file APP means ---- */

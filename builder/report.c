@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "builder/resolve.h"
 
 enum {
 	POINTER_SHOWN = 200,
@@ -83,12 +84,14 @@ static size_t place_of(const struct report *r, const struct fault *f)
 	int line, col;
 	size_t at;
 
-	if (f->at)
-		return (size_t)(f->at - r->text);
-	if (!r->doc)
+	if (!f->at && !r->doc)
 		return 0;
-	json_doc_locate(r->doc, f->pointer ? f->pointer : "", f->at_key, &line, &col);
-	at = offset_of_line(r, line, col);
+	if (f->at) {
+		at = (size_t)(f->at - r->text);
+	} else {
+		json_doc_locate(r->doc, f->pointer ? f->pointer : "", f->at_key, &line, &col);
+		at = offset_of_line(r, line, col);
+	}
 	return f->byte && r->text[at] == '"' ? inside_string(r, at, f->byte) : at;
 }
 
@@ -160,12 +163,16 @@ void report_add(struct report *r, const struct fault *f, const char *fmt, ...)
 	va_list ap;
 	size_t at;
 
-	r->total++;
-	if (r->n == r->max)
-		return;
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	if (r->source) {
+		resolved_fault(r->source, *f, message);
+		return;
+	}
+	r->total++;
+	if (r->n == r->max)
+		return;
 	at = place_of(r, f);
 	mem_grow(&r->v, &r->cap, r->n);
 	r->v[r->n++] = (struct report_line){at, compose_line(r, f, at, message)};

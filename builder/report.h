@@ -47,6 +47,8 @@ struct report_line {
 };
 
 struct report {
+	struct resolved *source; /* not NULL: a document made of several, whose own reports get all
+				    complaints, by pointer (resolve.h); nothing else is used */
 	const char *name; /* FILE */
 	const char *text; /* the whole document, NUL-terminated */
 	size_t len;

@@ -57,11 +57,13 @@ static bool variables_ok(struct reader *r, const char *s, const struct rule *rul
 
 	if (!bad)
 		return true;
+	if (r->r->source && !str_starts(bad, "${runtime:"))
+		return false; /* vars.h has said so */
 	len = (int)strcspn(bad, "}") + 1;
 	if (!keep)
 		reader_fault(r, NULL,
 			(struct fault){.code = SV_VARIABLE, .byte = (size_t)(bad - s)},
-			"variables are not supported here by this version");
+			"no variable of the start can stand here");
 	else
 		reader_fault(r, NULL,
 			(struct fault){.code = SV_VARIABLE,
@@ -334,6 +336,28 @@ static void read_key(struct reader *r, const struct key *k, const json_t *v, voi
 	else if (k->present)
 		memcpy(field(out, k->present), &(bool){true}, sizeof(bool));
 	pointer_pop(&r->pointer, len);
+}
+
+struct key schema_child(const struct key *k, const char *name)
+{
+	struct key child = {0};
+
+	if (k->kind == V_OBJECT && name) {
+		for (const struct key *of = k->of->keys; of->name; of++)
+			if (str_eq(of->name, name))
+				return *of;
+	} else if (k->kind == V_JSON) {
+		child = *k;
+	} else if ((k->kind == V_OBJECTS && !name) || (k->kind == V_NAMED && name)) {
+		child = (struct key){.kind = V_OBJECT, .of = k->of};
+	} else if ((k->kind == V_STRINGS && !name) || (k->kind == V_PAIRS && name)) {
+		child = *k;
+		child.kind = V_STRING;
+	} else if (k->kind == V_INTEGERS && !name) {
+		child = *k;
+		child.kind = V_INTEGER;
+	}
+	return child;
 }
 
 bool schema_is_text(const struct key *k)

@@ -100,6 +100,10 @@ void schema_read(struct reader *r, const struct schema *s, const json_t *o, void
 void reader_fault(struct reader *r, const char *key, struct fault f, const char *fmt, ...)
 	printf_like(4, 5);
 
+/* By what the member `name` of an object that k reads is read, or the elements of an array (name
+ * is NULL); of kind 0: by nothing. */
+struct key schema_child(const struct key *k, const char *name);
+
 /* Do keys of this kind hold text? A variable of another type becomes text there. */
 bool schema_is_text(const struct key *k);
 
