@@ -13,12 +13,18 @@ struct build_secret {
 	size_t n;
 };
 
-/* Read FILE of "ID=FILE" (at most 64 KiB, not empty). */
+enum {
+	BUILD_SECRET_MIN = 6, /* shorter ones cannot be told from other text */
+	BUILD_SECRET_MAX = 64 << 10
+};
+
+/* Read FILE of "ID=FILE". A final newline does not count. USAGE: no such option, or a value that is
+ * too short or too long. build_secret_fini() is due in any case. */
 int build_secret_load(struct build_secret *s, const char *option, struct err *e) must_check;
 void build_secret_fini(struct build_secret *s);
 
-/* Looks for all of them (as they are, without a final newline, in base64, hex and percent-encoding)
- * in bytes that come piece by piece. */
+/* Looks for all of them (as they are, in base64 wherever it begins in what was encoded, hex and
+ * percent-encoding) in bytes that come piece by piece. The secrets stay borrowed. */
 struct secret_scan;
 struct secret_scan *secret_scan_new(const struct build_secret *v, size_t n);
 void secret_scan_free(struct secret_scan *s);

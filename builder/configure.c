@@ -126,6 +126,25 @@ static int run_table(const struct rootfs *r, const struct deb *const *debs, size
 	return 0;
 }
 
+/* What dpkg itself, or any script, needs before the first package is configured: what preinst of
+ * base-passwd makes, and a name that every awk registers later. */
+static const struct action seeds[] = {
+	{"base-passwd", MAKE_COPY, "etc/passwd", "usr/share/base-passwd/passwd.master", 0644, 0},
+	{"base-passwd", MAKE_COPY, "etc/group", "usr/share/base-passwd/group.master", 0644, 0},
+	{"mawk", MAKE_LINK, "usr/bin/awk", "mawk", 0, 0},
+	{"gawk", MAKE_LINK, "usr/bin/awk", "gawk", 0, 0},
+	{"original-awk", MAKE_LINK, "usr/bin/awk", "original-awk", 0, 0},
+};
+
+int configure_seed(const struct rootfs *r, const struct deb *const *debs, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++)
+		if (configure_find(debs, n, seeds[i].package) && !rootfs_has(r, seeds[i].path) &&
+			act(r, &seeds[i], e) < 0)
+			return -1;
+	return 0;
+}
+
 /* ---- what needs more than a table ---- */
 
 /* The vendor that dpkg and apt see: the one file beside "default". */

@@ -13,6 +13,10 @@
 int configure_builtin(
 	const struct rootfs *r, const struct deb *const *debs, size_t n, struct err *e) must_check;
 
+/* The little that must be there before `dpkg --configure` can run: users and groups, awk. */
+int configure_seed(
+	const struct rootfs *r, const struct deb *const *debs, size_t n, struct err *e) must_check;
+
 /* Is a package of that name among debs? */
 const struct deb *configure_find(const struct deb *const *debs, size_t n, const char *name);
 

@@ -332,6 +332,8 @@ int dpkg_finish(struct tree *t, const struct manifest_apt *apt, const struct deb
 
 	if (rc == 0 && db.installed && configure_builtin(&db.r, debs, n, e) < 0)
 		rc = err_ctx(e, "built-in configuration");
+	if (rc == 0 && apt->configure == APT_DPKG)
+		rc = configure_seed(&db.r, debs, n, e);
 	if (rc == 0)
 		rc = prune_tree(&db.r, prune, e);
 	prune_free(prune);

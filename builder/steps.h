@@ -16,9 +16,13 @@ struct step_context {
 	const struct build_secret *secrets; /* --secret ID=FILE */
 	size_t nsecrets;
 	bool no_cache;
-	const char *logs; /* folder: LOGS/ID.log of each step */
+	const char *logs;    /* folder, there: LOGS/ID.log of each step ("run:ID", "dpkg", ...) */
+	const char *command; /* that runs this build again, for errors; NULL: made up */
 };
 
+/* Code of these steps:
+ *   SV061  /run/N/writes     it wrote outside
+ *   SV131  /run/N/secrets    a secret's bytes are in what it wrote */
 /* Run all, merge what they changed into c->tree with an origin of their own. ERR_USAGE SV061: a
  * step wrote outside `writes`; SV131: a secret's bytes in what it wrote, its name and log; a step
  * that failed: its last 40 lines, its log's path and the command that runs it again. */

@@ -248,3 +248,11 @@ bool cgroup_out_of_memory(const struct cgroup *c)
 {
 	return cgroup_oom_kills(c) > 0;
 }
+
+uint64_t cgroup_pids_refused(const struct cgroup *c)
+{
+	auto_buf struct buf text = BUF_INIT(4096);
+
+	return (uint64_t)cgroup_key(
+		cgroup_text(cgroup_dir_of(c, "pids"), "pids.events", &text), "max");
+}

@@ -95,6 +95,8 @@ int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e) mus
 int cgroup_signal(const struct cgroup *c, int sig, struct err *e) must_check;
 /* The number of times the memory limit made the kernel kill a process in it. */
 uint64_t cgroup_oom_kills(const struct cgroup *c);
+/* The number of times a process could not be made because of the limit on them. */
+uint64_t cgroup_pids_refused(const struct cgroup *c);
 
 /* Kill what is left in the cgroup and remove it everywhere (and systemd's unit). Fine when it is
  * not there. */

@@ -368,6 +368,11 @@ bool container_out_of_memory(const struct container *c)
 	return c->has_cgroup && cgroup_out_of_memory(&c->cgroup);
 }
 
+bool container_out_of_pids(const struct container *c)
+{
+	return c->has_cgroup && cgroup_pids_refused(&c->cgroup) > 0;
+}
+
 static void container_free(struct container *c)
 {
 	cgroup_fini(&c->cgroup);

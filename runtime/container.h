@@ -59,6 +59,8 @@ const struct cgroup_place *container_cgroup(const struct container *c);
 int container_take_terminal(struct container *c);
 /* Did the kernel kill a process of it because it reached its memory limit? */
 bool container_out_of_memory(const struct container *c);
+/* Did it refuse to make one because of the limit on processes? */
+bool container_out_of_pids(const struct container *c);
 
 /* Let it wait at its door, or run on, without us; free it. */
 int container_release(struct container *c, struct err *e) must_check;

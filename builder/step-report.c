@@ -1,0 +1,146 @@
+/* How a step failed, for people. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "base/sys.h"
+#include "builder/resolve.h"
+#include "builder/steps-private.h"
+
+enum { TAIL_LINES = 40, TAIL_BYTES = 64 << 10 };
+
+const char *step_log_path(struct steps *s, const struct step *st)
+{
+	char *path = arena_printf(&s->arena, "%s/%s.log", s->x->logs, st->id);
+
+	for (char *p = path + strlen(s->x->logs) + 1; *p; p++) /* "npm:@scope/name" */
+		if (*p == '/')
+			*p = '+';
+	return path;
+}
+
+int step_fault(struct steps *s, const struct step *st, const char *member, int code, struct err *e,
+	const char *fmt, ...)
+{
+	const struct manifest *m = s->x->m;
+	const char *pointer = arena_printf(&s->arena, "%s%s", st->pointer, member), *file;
+	char text[1024];
+	int line, col;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (!m->source)
+		return err_set(e, ERR_USAGE, "SV%03d %s: %s", code, pointer, text);
+	resolved_place(m->source, pointer, false, &file, &line, &col);
+	return err_set(
+		e, ERR_USAGE, "%s:%d:%d: SV%03d %s: %s", file, line, col, code, pointer, text);
+}
+
+/* ---- the log's end ---- */
+
+/* The last lines of the log, to free(). */
+static char *read_tail(const char *path)
+{
+	char *text = mem_alloc(TAIL_BYTES + 1), *at;
+	struct stat st;
+	size_t n = 0, lines = 0;
+	auto_fd int fd = sys_open(path, O_RDONLY, 0);
+
+	if (fd >= 0 && sys_fstat(fd, &st) == 0) {
+		n = st.st_size < TAIL_BYTES ? (size_t)st.st_size : TAIL_BYTES;
+		if (sys_pread_all(fd, text, n, st.st_size - (off_t)n) < 0)
+			n = 0;
+	}
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n] = '\0';
+	for (at = text + n; at > text; at--)
+		if (at[-1] == '\n' && ++lines == TAIL_LINES)
+			break;
+	memmove(text, at, strlen(at) + 1);
+	for (char *p = text; *p; p++) /* a NUL would have ended the text here */
+		if (*p == '\r')
+			*p = ' ';
+	str_plain(text, "\n\t");
+	return text;
+}
+
+static void show_tail(struct steps *s, const struct step *st)
+{
+	auto_free char *text = read_tail(step_log_path(s, st));
+	char *line = text, *end;
+
+	progress_note(s->x->p, "%s: the last lines of its log:", st->id);
+	for (; *line; line = *end ? end + 1 : end) {
+		end = line + strcspn(line, "\n");
+		progress_note(s->x->p, "  | %.*s", (int)(end - line), line);
+	}
+}
+
+/* A log that cannot be written does not matter beside what is to be said. */
+void step_log_paths(
+	struct steps *s, const struct step *st, const char *what, const struct strings *paths)
+{
+	FILE *f = fopen(step_log_path(s, st), "ae");
+
+	for (size_t i = 0; f && i < paths->n; i++)
+		fprintf(f, "svrun: %s: %s\n", what, paths->v[i]);
+	if (f)
+		fclose(f);
+}
+
+/* ---- the end ---- */
+
+static void describe(const struct step *st, const struct sandbox_end *end, char *out, size_t size)
+{
+	const struct sandbox_step *b = &st->box;
+
+	if (end->timed_out)
+		snprintf(out, size, "was stopped after its time of %u ms", b->timeout_ms);
+	else if (end->out_of_disk)
+		snprintf(out, size, "was stopped: it filled the disk");
+	else if (end->out_of_pids)
+		snprintf(out, size, "was stopped: it reached the limit of %u processes",
+			b->pids ? b->pids : SANDBOX_PIDS);
+	else if (end->out_of_memory && b->memory_mib)
+		snprintf(out, size, "reached its memory limit of %u MiB", b->memory_mib);
+	else if (end->out_of_memory)
+		snprintf(out, size, "ran out of memory");
+	else if (end->status > 128)
+		snprintf(out, size, "was ended by signal %d", end->status - 128);
+	else
+		snprintf(out, size, "failed with exit status %d", end->status);
+}
+
+/* The build again: what ran before this step is found in the cache. */
+static void put_command(const struct steps *s, const struct step *st, char *out, size_t size)
+{
+	const struct manifest *m = s->x->m;
+	size_t n = 0;
+
+	if (s->x->command) {
+		snprintf(out, size, "%s", s->x->command);
+		return;
+	}
+	n += (size_t)snprintf(out, size, "svrun image build %s", m->path ? m->path : m->name);
+	if (m->mode && n < size)
+		n += (size_t)snprintf(out + n, size - n, " --mode %s", m->mode);
+	for (size_t i = 0; i < st->nsecrets && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, " --secret %s=FILE", st->secrets[i].id);
+}
+
+int step_failed(
+	struct steps *s, const struct step *st, const struct sandbox_end *end, struct err *e)
+{
+	char how[128], command[300];
+
+	show_tail(s, st);
+	describe(st, end, how, sizeof(how));
+	put_command(s, st, command, sizeof(command));
+	err_set(e, ERR_SYSTEM, "step %s %s; its log: %s", st->id, how, step_log_path(s, st));
+	return err_hint(e, "run it again: %s", command);
+}

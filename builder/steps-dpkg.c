@@ -1,0 +1,130 @@
+/* `dpkg --configure -a` over the packages that compose_tree() left unpacked. */
+#include <string.h>
+
+#include "base/str.h"
+#include "builder/prune.h"
+#include "builder/rootfs.h"
+#include "builder/steps-private.h"
+
+enum { HOUR_MS = 3600000 };
+
+/* The words behind the script are the chosen alternatives, name (or link) and target by turns. */
+static const char choose[] = "while [ $# -gt 0 ]; do\n"
+			     "	name=$1\n"
+			     "	for f in /var/lib/dpkg/alternatives/*; do\n"
+			     "		{ read -r mode; read -r link; } <\"$f\"\n"
+			     "		[ \"$link\" != \"$1\" ] || name=${f##*/}\n"
+			     "	done\n"
+			     "	update-alternatives --set \"$name\" \"$2\"\n"
+			     "	shift 2\n"
+			     "done\n";
+
+/* Differ from run to run, or say nothing that another file does not. */
+static const char *const volatiles[] = {
+	"var/log/alternatives.log",
+	"var/log/dpkg.log",
+	"var/log/apt/**",
+	"var/cache/ldconfig/aux-cache",
+	"var/lib/dpkg/*-old",
+	"var/lib/dpkg/lock",
+	"var/lib/dpkg/lock-frontend",
+	"var/lib/dpkg/triggers/Lock",
+	"var/cache/debconf/*-old",
+	"usr/sbin/policy-rc.d",
+};
+
+static bool keep(const struct step *st, const struct entry *en)
+{
+	for (size_t i = 0; i < sizeof(volatiles) / sizeof(volatiles[0]); i++)
+		if (en->kind == ENTRY_PUT && str_glob(volatiles[i], en->path))
+			return false;
+	/* /run is the container's at its start; packages only expect their folders in it. */
+	if (str_starts(en->path, "run/") && en->kind == ENTRY_PUT && en->a.type != NODE_DIR)
+		return false;
+	return en->kind != ENTRY_PUT || !prune_matches(st->prune, en->path);
+}
+
+static bool has_deb(const struct lock *l, const char *name)
+{
+	for (size_t i = 0; i < l->ndebs; i++)
+		if (str_eq(l->debs[i].name, name))
+			return true;
+	return false;
+}
+
+/* What others' scripts take for granted comes first, whatever it depends on; the rest in dpkg's
+ * own order. */
+static const char *make_script(struct steps *s)
+{
+	static const char *const first[] = {"base-passwd", "base-files"};
+	static const char configure[] = "dpkg --force-depends --configure";
+	const struct lock *l = s->x->l;
+	auto_buf struct buf b = BUF_INIT(16 << 20);
+	bool any = false;
+
+	buf_printf(&b, "set -e\n");
+	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++)
+		if (has_deb(l, first[i]))
+			buf_printf(&b, "%s %s\n", configure, first[i]);
+	for (size_t i = 0; i < l->ndebs; i++)
+		if (l->debs[i].essential) {
+			buf_printf(&b, "%s %s", any ? "" : configure, l->debs[i].name);
+			any = true;
+		}
+	buf_printf(&b, "%sdpkg --configure -a\n%s", any ? "\n" : "", choose);
+	return arena_strdup(&s->arena, b.data);
+}
+
+static struct strings make_argv(struct steps *s, const char *text)
+{
+	const struct pairs *chosen = &s->x->m->apt.alternatives;
+	const char **v = arena_alloc(&s->arena, (4 + 2 * chosen->n) * sizeof(*v));
+	size_t n = 0;
+
+	v[n++] = "/bin/sh";
+	v[n++] = "-c";
+	v[n++] = text;
+	v[n++] = "dpkg";
+	for (size_t i = 0; i < chosen->n; i++) {
+		v[n++] = chosen->v[i].name;
+		v[n++] = chosen->v[i].value;
+	}
+	return (struct strings){v, n};
+}
+
+int steps_add_dpkg(struct steps *s, struct step_list *l, struct err *e)
+{
+	/* Services are not started: there is nobody who would stop them. Source: invoke-rc.d(8). */
+	static const struct sandbox_file policy = {
+		"/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 19, 0755};
+	static const struct pair env[] = {{"DEBCONF_NONINTERACTIVE_SEEN", "true"},
+		{"DEBIAN_FRONTEND", "noninteractive"}, {"LC_ALL", "C.UTF-8"}};
+	const struct manifest_apt *apt = &s->x->m->apt;
+	struct rootfs r = {.tree = s->c->tree};
+	struct step *st;
+
+	if (!apt->present || apt->configure != APT_DPKG || s->x->l->ndebs == 0)
+		return 0;
+	if (!rootfs_has(&r, "usr/bin/dpkg") || !rootfs_has(&r, "bin/sh")) {
+		err_set(e, ERR_USAGE, "/apt/configure: the image has no dpkg, or no /bin/sh");
+		return err_hint(e, "add \"?essential\" to /apt/packages");
+	}
+	st = steps_new(l, "dpkg", "/apt/configure");
+	st->prune = prune_new(&apt->prune, e);
+	if (!st->prune)
+		return -1;
+	st->box.argv = make_argv(s, make_script(s));
+	st->box.env = (struct pairs){
+		arena_dup(&s->arena, env, sizeof(env)), sizeof(env) / sizeof(env[0])};
+	st->box.files = arena_dup(&s->arena, &policy, sizeof(policy));
+	st->box.nfiles = 1;
+	st->box.keep_run = true;
+	st->box.timeout_ms = HOUR_MS;
+	st->doc =
+		json_pack("{s:s, s:o, s:o, s:o}", "kind", "dpkg", "argv", steps_json(&st->box.argv),
+			"env", steps_json_pairs(&st->box.env), "prune", steps_json(&apt->prune));
+	st->sees = 1U << ORIGIN_STATE | 1U << ORIGIN_DEB | 1U << ORIGIN_BASE;
+	st->keep = keep;
+	st->origin = (struct origin){.kind = ORIGIN_STATE, .name = "dpkg", .entry = SIZE_MAX};
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* Inside of the steps that run code. Only builder/steps*.c include this. */
+#ifndef BUILDER_STEPS_PRIVATE_H
+#define BUILDER_STEPS_PRIVATE_H
+
+#include "builder/sandbox.h"
+#include "builder/steps.h"
+
+/* One step, made ready by its kind's file; all of it lives in the arena of the run. */
+struct step {
+	struct sandbox_step box;        /* without log and scan */
+	const char *id;                 /* "dpkg", "npm:NAME", "bytecode", "run:ID" */
+	const char *pointer;            /* where the manifest asks for it: "/run/2" */
+	json_t *doc;                    /* what decides its result, besides the tree; owned */
+	uint32_t sees;                  /* bits: kinds of origins that it sees; 0: everything */
+	const struct strings *inputs;   /* the sources and files that it sees; NULL: all */
+	const struct strings *writes;   /* NULL: keep() decides */
+	const struct run_cache *caches; /* folders kept from build to build */
+	size_t ncaches;
+	const struct run_secret *secrets;
+	size_t nsecrets;
+	struct origin origin; /* of what it changes */
+	/* Does what it did at path belong to the image? NULL: all of it. */
+	bool (*keep)(const struct step *s, const struct entry *en);
+	struct prune *prune;
+};
+
+struct steps {
+	const struct step_context *x;
+	struct composed *c;
+	struct arena arena;
+};
+
+/* Each appends the steps of its kind, in their order. */
+struct step_list {
+	struct step *v;
+	size_t n, cap;
+};
+int steps_add_dpkg(struct steps *s, struct step_list *l, struct err *e) must_check;
+int steps_add_npm(struct steps *s, struct step_list *l, struct err *e) must_check;
+int steps_add_bytecode(struct steps *s, struct step_list *l, struct err *e) must_check;
+int steps_add_runs(struct steps *s, struct step_list *l, struct err *e) must_check;
+
+/* For those: a zeroed step, an array of strings and pairs in the arena, the strings as JSON. */
+struct step *steps_new(struct step_list *l, const char *id, const char *pointer);
+struct strings steps_words(struct steps *s, size_t n, const char *const *v);
+json_t *steps_json(const struct strings *v);
+json_t *steps_json_pairs(const struct pairs *v);
+
+/* ---- what a step sees (steps-view.c) ---- */
+
+/* The tree that the step runs over: c->tree itself, or a copy of a part of it, which is to be
+ * freed. */
+int step_view(struct steps *s, const struct step *st, struct tree **t, bool *own,
+	struct err *e) must_check;
+/* Digest of all that a program can see of a tree. */
+struct digest step_tree_digest(struct tree *t);
+
+/* ---- running one (step-run.c) ---- */
+
+/* Run it over the tree, or find what it did when it ran before, and append what it changed to out.
+ */
+int step_changes(struct steps *s, const struct step *st, struct tree *view, struct entries *out,
+	struct err *e) must_check;
+
+/* ---- how one failed (step-report.c) ---- */
+
+/* Path of its log. In the arena. */
+const char *step_log_path(struct steps *s, const struct step *st);
+/* Its last lines to the progress, and the error. Returns -1. */
+int step_failed(
+	struct steps *s, const struct step *st, const struct sandbox_end *end, struct err *e);
+/* Append paths to its log, one a line. */
+void step_log_paths(
+	struct steps *s, const struct step *st, const char *what, const struct strings *paths);
+/* "FILE:LINE:COL: SVnnn POINTER: " before what is said, when the manifest knows the place. -1. */
+int step_fault(struct steps *s, const struct step *st, const char *member, int code, struct err *e,
+	const char *fmt, ...) printf_like(6, 7);
+
+#endif
