@@ -13,12 +13,26 @@ struct bill_item {
 	const char *source;                /* debs: the source package; sources: address */
 	const char *url;                   /* as in the lock */
 	const char *license;               /* SPDX expression, when known; NULL */
-	const char *hash_kind, *hash;      /* "sha256"/"sha512" and hex */
+	const char *hash_kind, *hash;      /* "sha256"/"sha512" and hex; NULL */
 	const char *purl;                  /* NULL: none */
-	struct strings why;
-	struct digest *layers; /* DiffIDs of the layers that carry its files */
+	const char *path;                  /* wheels: folder of its metadata; npm: its folder */
+	struct strings why;                /* "manifest:/apt/packages/2", or names of items */
+	/* What the package managers in the image report: dpkg, pip, npm. A lock's package that a
+	 * step removed is not; what a base, a step or another package brought is. */
+	bool installed;
+	uint32_t via;     /* of items: which one brought it, when it is in no lock; else itself */
+	uint32_t *layers; /* numbers of the layers that carry its files, sorted */
 	size_t nlayers;
 	uint64_t files, bytes;
+};
+
+struct bill_layer {
+	struct digest diff_id;
+	const char *id; /* of the group; "base" */
+};
+
+struct bill_place {
+	const char *pointer, *at; /* "/apt/packages/2", "manifest.json:12:7" */
 };
 
 struct bill {
@@ -26,12 +40,16 @@ struct bill {
 	const char *name, *version, *platform, *created;
 	struct digest manifest_doc, lock; /* canonical digests of the documents it was built from */
 	const char *document, *lock_text; /* the resolved manifest and the lock, as JSON text */
-	struct bill_item *items;
-	size_t nitems;
-	struct bill_file { /* sorted by path */
+	struct bill_layer *layers;
+	size_t nlayers;
+	struct bill_place *places; /* of the manifest's entries that inputs come from, sorted */
+	size_t nplaces;
+	struct bill_item *items; /* [0] is "made by svrun"; the first are the table of origins */
+	size_t nitems, cap;
+	struct bill_file { /* sorted as a walk of the tree: a folder, then what is in it */
 		const char *path;
-		uint32_t item;  /* of items; 0 is "made by svrun" */
-		uint32_t layer; /* of the image's layers */
+		uint32_t item;  /* of items */
+		uint32_t layer; /* of layers */
 	} * files;
 	size_t nfiles;
 };
@@ -41,12 +59,29 @@ struct bill {
 int bill_make(struct bill *b, const struct manifest *m, const struct lock *l,
 	const struct composed *c, const struct groups *g, struct pool *pool,
 	struct err *e) must_check;
-/* Keep it for the image with this manifest digest: ROOT/bills/HEX, which goes with the image. */
+/* Keep it for the image with this manifest digest; it goes with the image. */
 int bill_save(const struct bill *b, struct store *s, const struct digest *manifest,
 	struct err *e) must_check;
-/* NOT_FOUND: the image was not built here (and none is attached to it). */
+/* NOT_FOUND: the image was not built here. */
 int bill_load(
 	struct bill *b, struct store *s, const struct digest *manifest, struct err *e) must_check;
 void bill_fini(struct bill *b);
+
+/* The bytes of a kept bill, and back (CORRUPT). */
+int bill_encode(const struct bill *b, struct buf *out, struct err *e) must_check;
+int bill_decode(struct bill *b, const void *p, size_t n, struct err *e) must_check;
+
+/* The file at a path without leading slash, or NULL. */
+const struct bill_file *bill_find(const struct bill *b, const char *path);
+/* Where a pointer of the manifest stands, or NULL. */
+const char *bill_place_of(const struct bill *b, const char *pointer);
+/* "deb", "npm", ... */
+const char *bill_kind(enum origin_kind k);
+
+/* ---- bill-packages.c: bill_make()'s other half ---- */
+
+/* Which of the items are installed, what else is, licences, and who needs whom (npm). */
+int bill_packages(
+	struct bill *b, const struct composed *c, struct pool *pool, struct err *e) must_check;
 
 #endif
