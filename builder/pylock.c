@@ -85,10 +85,9 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* "../wheels/x.whl" beside the lock -> "file:wheels/x.whl" beside the manifest. */
-static const char *local_url(const struct pylock *p, const char *path)
+char *wheel_local_url(struct arena *a, const char *folder, const char *path)
 {
-	auto_free char *full = mem_printf("%s%s%s", p->folder, *p->folder ? "/" : "", path);
+	auto_free char *full = mem_printf("%s%s%s", folder, *folder ? "/" : "", path);
 	auto_free char *clean = mem_alloc(strlen(full) + 2);
 	size_t n = 0;
 
@@ -108,7 +107,7 @@ static const char *local_url(const struct pylock *p, const char *path)
 		}
 		s += k + (s[k] == '/');
 	}
-	return n == 0 || path[0] == '/' ? NULL : arena_printf(p->t->a, "file:%.*s", (int)n, clean);
+	return n == 0 || path[0] == '/' ? NULL : arena_printf(a, "file:%.*s", (int)n, clean);
 }
 
 static int take_address(
@@ -127,7 +126,7 @@ static int take_address(
 		out->file = arena_strndup(p->t->a, out->file, strcspn(out->file, "?#"));
 	out->file = arena_strdup(p->t->a, out->file);
 	if (path) {
-		out->url = local_url(p, path);
+		out->url = wheel_local_url(p->t->a, p->folder, path);
 		return out->url ? 0
 				: err_set(p->e, ERR_DENIED,
 					  "SV053: %s: %s: %s leads out of the manifest's folder",

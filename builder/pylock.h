@@ -19,6 +19,10 @@ struct wheel_list {
 int pylock_read(const struct python_target *t, const char *name, const char *folder,
 	const char *text, size_t n, bool json, struct wheel_list *out, struct err *e) must_check;
 
+/* "../wheels/x.whl" beside a file in folder -> "file:wheels/x.whl" beside the manifest, in the
+ * arena. NULL: absolute, or out of the manifest's folder. */
+char *wheel_local_url(struct arena *a, const char *folder, const char *path);
+
 /* A wheel at the end of the list. */
 struct lock_wheel *wheel_list_add(struct wheel_list *l);
 
