@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #include "runtime/seccomp-profile.h"
 #include "runtime/spec.h"
 
-enum { CPU_PERIOD_US = 100000, OPEN_FILES = 65536, RUN_SIZE_MIB = 64 };
+enum { CPU_PERIOD_US = 100000, OPEN_FILES = 16384, RUN_SIZE_MIB = 64 };
 
 static const char path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -157,8 +158,13 @@ static json_t *make_env(const struct sandbox_step *s)
 	return env;
 }
 
-static json_t *make_limit(const char *type, uint64_t v)
+/* Not more than we have ourselves: raising it is the host's to allow. */
+static json_t *make_limit(const char *type, int resource, uint64_t v)
 {
+	struct rlimit own;
+
+	if (getrlimit((__rlimit_resource_t)resource, &own) == 0 && own.rlim_max < v)
+		v = own.rlim_max;
 	return json_pack(
 		"{s:s, s:I, s:I}", "type", type, "soft", (json_int_t)v, "hard", (json_int_t)v);
 }
@@ -176,8 +182,10 @@ static json_t *make_process(const struct sandbox_request *r, uint64_t caps)
 		args, "env", make_env(s), "cwd", s->workdir ? s->workdir : "/", "user", "uid",
 		(json_int_t)r->ids->uid, "gid", (json_int_t)r->ids->gid, "umask", 022,
 		"additionalGids", groups, "capabilities", confine_caps(caps, r->ids->uid == 0),
-		"noNewPrivileges", 1, "rlimits", make_limit("RLIMIT_NOFILE", OPEN_FILES),
-		make_limit("RLIMIT_CORE", 0), make_limit("RLIMIT_FSIZE", r->max_bytes));
+		"noNewPrivileges", 1, "rlimits",
+		make_limit("RLIMIT_NOFILE", RLIMIT_NOFILE, OPEN_FILES),
+		make_limit("RLIMIT_CORE", RLIMIT_CORE, 0),
+		make_limit("RLIMIT_FSIZE", RLIMIT_FSIZE, r->max_bytes));
 }
 
 /* ---- linux ---- */
