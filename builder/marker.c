@@ -146,7 +146,7 @@ static int take_value(struct scan *s, struct value *out, struct err *e)
 static bool in_set(const struct strings *set, const char *name)
 {
 	for (size_t i = 0; i < set->n; i++)
-		if (python_name_eq(set->v[i], name))
+		if (python_same_name(set->v[i], name))
 			return true;
 	return false;
 }
@@ -174,7 +174,7 @@ static int compare(
 	if (a->set || b->set)
 		return bad(s, e, "'in' or 'not in' with a set of names");
 	if ((a->extra || b->extra) && (str_eq(op, "==") || str_eq(op, "!=")))
-		return python_name_eq(a->text, b->text) == (op[0] == '=');
+		return python_same_name(a->text, b->text) == (op[0] == '=');
 	snprintf(specifier, sizeof(specifier), "%s%s", op, b->text);
 	rc = strchr(b->text, ',') ? -1 : pep440_fits(a->text, specifier);
 	if (rc < 0)

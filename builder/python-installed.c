@@ -122,6 +122,8 @@ int python_version_fits(const char *version, const char *specifier)
 	auto_free char *equal = NULL;
 
 	specifier += strspn(specifier, " ");
+	if (str_eq(specifier, "compatible"))
+		return 1;
 	if (*specifier && !strchr("<>=!~,", *specifier)) /* "1.13.*" is "==1.13.*" */
 		specifier = equal = mem_printf("==%s", specifier);
 	return pep440_fits(version, specifier);
@@ -210,7 +212,7 @@ static void check_pair(struct guard *g, const struct pair *want)
 	for (size_t i = 0; i < g->n; i++) {
 		const struct python_dist *d = &g->v[i];
 
-		if (!python_name_eq(d->name, want->name))
+		if (!python_same_name(d->name, want->name))
 			continue;
 		found++;
 		if (compatible)

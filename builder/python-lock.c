@@ -81,7 +81,7 @@ static int take_pin(struct locking *k, size_t i, struct err *e)
 
 	if (wheel_name_parse(&name, a, w->file, e) < 0)
 		return -1;
-	if (!python_name_eq(name.name, w->name) || !version || !str_eq(name.version, version))
+	if (!python_same_name(name.name, w->name) || !version || !str_eq(name.version, version))
 		return err_set(e, ERR_USAGE, "SV174: %s is %s %s, not %s %s", w->file, name.name,
 			name.version, w->name, w->version);
 	if (python_target_pick(&k->target, w->name, version, &offer, 1, e) < 0 ||
@@ -341,7 +341,7 @@ static int check_guard(const struct locking *k, struct err *e)
 		for (size_t i = 0; i < k->list.n; i++) {
 			const struct lock_wheel *w = &k->list.v[i];
 
-			if (!python_name_eq(guard->v[g].name, w->name) ||
+			if (!python_same_name(guard->v[g].name, w->name) ||
 				str_eq(guard->v[g].value, "compatible") ||
 				python_version_fits(w->version, guard->v[g].value) == 1)
 				continue;

@@ -38,7 +38,7 @@ char *python_name_normal(struct arena *a, const char *name, size_t n)
 	return out;
 }
 
-bool python_name_eq(const char *a, const char *b)
+bool python_same_name(const char *a, const char *b)
 {
 	struct arena arena = {0};
 	const char *x = python_name_normal(&arena, a, strlen(a));

@@ -15,7 +15,7 @@ enum { PYTHON_NAME_MAX = 200 };
  * name. */
 char *python_name_normal(struct arena *a, const char *name, size_t n);
 /* Do two names mean the same package? What is no name is like nothing. */
-bool python_name_eq(const char *a, const char *b);
+bool python_same_name(const char *a, const char *b);
 /* Is it a name in its normal form? */
 bool python_name_is_normal(const char *name);
 

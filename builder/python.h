@@ -7,6 +7,7 @@
 
 #include "builder/lock.h"
 #include "builder/mirror.h"
+#include "builder/python-name.h"
 #include "builder/rootfs.h"
 #include "images/entries.h"
 
@@ -24,7 +25,9 @@ const char *glibc_of_lock(const struct lock *l);
 
 /* Unpack one wheel (an open file) into out: RECORD checked, *.data moved, console and gui scripts
  * written, "#!python" rewritten, INSTALLER, REQUESTED (when asked for by the manifest), direct_url
- * where it came from a file, a new RECORD. Thread-safe. CORRUPT names wheel and member. */
+ * where it came from a file, a new RECORD. Signatures of the old RECORD are left out. Every object
+ * is of 1980: what is installed depends on the wheel alone. python: "3.11"; NULL: as the
+ * interpreter's name says. Thread-safe. CORRUPT names wheel and member, with a code of wheel.h. */
 int wheel_unpack(const struct lock_wheel *w, const struct manifest_python *p, const char *python,
 	int fd, struct pool *pool, struct entries *out, struct err *e) must_check;
 
@@ -34,16 +37,21 @@ int python_prepare(const struct rootfs *r, const struct manifest_python *p, cons
 	struct err *e) must_check;
 
 /* After all are merged: is what is installed what `guard` says (every *.dist-info and egg-info of
- * the tree, Debian's included)? All violations in one error. Also used by the python-guard test. */
+ * the tree, Debian's included)? "compatible" instead of a specifier: all that the distribution says
+ * it needs is there. All violations in one error (USAGE, SV050). Also used by the python-guard
+ * test. */
 int python_guard(const struct rootfs *r, const struct manifest_python *p, struct err *e) must_check;
 
-/* What is installed, from the tree: for SBOM and tests. Sorted by name. */
+/* What is installed, from the tree: for SBOM and tests. Sorted by name. Only what an interpreter
+ * looks for: what lies in folders called site-packages or dist-packages. */
 struct python_dist {
-	const char *name, *version, *path; /* path of its dist-info or egg-info folder */
+	const char *name, *version; /* name in its normal form */
+	const char *path;           /* of its dist-info or egg-info folder or file, without "/" */
 };
 struct python_dist *python_installed(const struct rootfs *r, struct arena *a, size_t *n);
 
-/* Does a version (PEP 440) fit a specifier set (">=1.2,!=1.5.*")? 1, 0, -1: malformed. */
+/* Does a version (PEP 440) fit a specifier set (">=1.2,!=1.5.*"; "1.2.*" alone is "==1.2.*")? 1, 0,
+ * -1: malformed. "compatible" says nothing about the version: 1. */
 int python_version_fits(const char *version, const char *specifier);
 
 #endif
