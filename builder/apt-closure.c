@@ -155,7 +155,7 @@ static char *mirror_form(const struct apt_state *s, struct arena *a, const char 
 
 		if (n > best && str_starts(uri, address) && uri[n] == '/') {
 			best = n;
-			url = arena_printf(a, "%s%s", s->origins[i].source->uri, uri + n);
+			url = arena_printf(a, "%s%s", s->origins[i].uri, uri + n);
 		}
 	}
 	return url;

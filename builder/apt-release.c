@@ -100,7 +100,7 @@ static int release_fact(const struct apt_state *s, const struct apt_origin *o, c
 
 	if (file_read(AT_FDCWD, path, &text, e) < 0)
 		return err_hint(e, "the mirror must have an InRelease file");
-	*x = (struct lock_index){.uri = arena_strdup(a, o->source->uri),
+	*x = (struct lock_index){.uri = arena_strdup(a, o->uri),
 		.suite = arena_strdup(a, suite),
 		.release = digest_of(text.data, text.len)};
 	date = control_str(a, signed_stanza((struct slice){.p = text.data, .n = text.len}), "Date");
@@ -125,7 +125,7 @@ int apt_release_facts(const struct apt_state *s, struct lock *l, struct err *e)
 		for (size_t k = 0; k < suites->n; k++)
 			if (release_fact(s, &s->origins[i], suites->v[k], l, e) < 0)
 				return err_ctx(e, "release file of %s %s",
-					s->origins[i].source->uri, suites->v[k]);
+					s->origins[i].uri, suites->v[k]);
 	}
 	return 0;
 }

@@ -62,6 +62,22 @@ static const char *as_apt_prints(struct arena *a, const char *url)
 	return arena_strdup(a, url);
 }
 
+/* What the source was at a time is on a mirror of its own: "mirror:debian" at 20240501T000000Z is
+ * "mirror:debian-snapshot/20240501T000000Z", "mirror:debian/x" has "/x" behind the time. */
+static const char *snapshot_uri(struct apt_state *s, const struct apt_source *source, struct err *e)
+{
+	size_t n = strcspn(source->uri, "/");
+
+	if (!source->snapshot)
+		return source->uri;
+	if (!str_starts(source->uri, "mirror:")) {
+		err_set(e, ERR_USAGE, "a snapshot is taken of a mirror, not of '%s'", source->uri);
+		return NULL;
+	}
+	return arena_printf(&s->arena, "%.*s-snapshot/%s%s", (int)n, source->uri, source->snapshot,
+		source->uri + n);
+}
+
 static int resolve_origins(
 	struct apt_state *s, const struct manifest *m, struct mirrors *mirrors, struct err *e)
 {
@@ -69,8 +85,10 @@ static int resolve_origins(
 	s->origins = arena_alloc(&s->arena, s->norigins * sizeof(*s->origins));
 	for (size_t i = 0; i < s->norigins; i++) {
 		struct apt_origin *o = &s->origins[i];
-		const char *url = mirror_url(mirrors, m->apt.sources[i].uri, e);
+		const char *url;
 
+		o->uri = snapshot_uri(s, &m->apt.sources[i], e);
+		url = o->uri ? mirror_url(mirrors, o->uri, e) : NULL;
 		if (!url)
 			return err_ctx(e, "/apt/sources/%zu", i);
 		o->source = &m->apt.sources[i];
@@ -117,7 +135,8 @@ static int put_source(
 			return -1;
 		buf_printf(b, "\n");
 	}
-	if (!o->source->check_valid_until)
+	/* what was true then may have run out since */
+	if (!o->source->check_valid_until || o->source->snapshot)
 		buf_printf(b, "Check-Valid-Until: no\n");
 	buf_printf(b, "\n");
 	return 0;
@@ -131,6 +150,26 @@ static int write_sources(const struct apt_state *s, int dirfd, struct err *e)
 		if (put_source(&b, s, &s->origins[i], e) < 0)
 			return err_ctx(e, "/apt/sources/%zu", i);
 	return file_write(dirfd, "etc/sources.list.d/manifest.sources", b.data, b.len, 0644, e);
+}
+
+/* ---- pins ---- */
+
+/* A priority above 1000 holds even where that means an older version. Source: apt_preferences(5).
+ */
+static int write_pins(const struct manifest *m, int dirfd, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(APT_TEXT);
+
+	for (size_t i = 0; i < m->apt.pins.n; i++) {
+		const struct pair *p = &m->apt.pins.v[i];
+
+		if (strpbrk(p->name, " \t\r\n") || strpbrk(p->value, " \t\r\n"))
+			return err_set(e, ERR_USAGE, "/apt/pins: '%s' with '%s' is no pin", p->name,
+				p->value);
+		buf_printf(&b, "Package: %s\nPin: version %s\nPin-Priority: 1001\n\n", p->name,
+			p->value);
+	}
+	return b.len ? file_write(dirfd, "etc/preferences.d/manifest", b.data, b.len, 0644, e) : 0;
 }
 
 /* ---- configuration ---- */
@@ -223,7 +262,8 @@ int apt_state_init(struct apt_state *s, const struct manifest *m, const char *pl
 		return err_set(e, ERR_UNSUPPORTED, "Debian packages for %s", platform);
 	make_env(s);
 	if (make_folders(dirfd, e) < 0 || resolve_origins(s, m, mirrors, e) < 0 ||
-		write_sources(s, dirfd, e) < 0 || write_conf(s, m, dirfd, e) < 0) {
+		write_sources(s, dirfd, e) < 0 || write_pins(m, dirfd, e) < 0 ||
+		write_conf(s, m, dirfd, e) < 0) {
 		apt_state_fini(s);
 		return -1;
 	}

@@ -9,6 +9,7 @@
 
 struct apt_origin {
 	const struct apt_source *source;
+	const char *uri;     /* the source's, of a snapshot with its time: what the lock says */
 	const char *address; /* where the mirror is, as apt prints it; no final slash */
 	const char *keyring; /* absolute path; NULL: none, and apt will refuse the source */
 };

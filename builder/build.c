@@ -1,78 +1,25 @@
 #include "builder/build.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "builder/apt.h"
-#include "builder/compose.h"
+#include "builder/base-config.h"
+#include "builder/bill.h"
+#include "builder/cache-share.h"
+#include "builder/engine.h"
 #include "builder/group.h"
 #include "builder/image-config.h"
+#include "builder/layer-cache.h"
 #include "builder/local.h"
-#include "builder/npm.h"
+#include "builder/plan.h"
+#include "builder/steps.h"
 #include "images/image.h"
 #include "images/mount.h"
-
-/* Part of every cache key: raise it when the same inputs give another image. */
-static const char engine_epoch[] = "svrun-build/1";
-
-/* ---- lock ---- */
-
-static int lock_debs(struct lock *l, const struct manifest *m, struct mirrors *mirrors,
-	struct progress *p, struct err *e)
-{
-	char tmp[] = "/tmp/svrun-apt-XXXXXX";
-	int rc;
-
-	if (!m->apt.present)
-		return 0;
-	if (!mkdtemp(tmp))
-		return err_sys(e, "create %s", tmp);
-	rc = apt_lock(l, m, mirrors, tmp, p, e);
-	if (sys_remove_tree(AT_FDCWD, tmp) < 0 && rc == 0)
-		rc = err_sys(e, "remove %s", tmp);
-	return rc;
-}
-
-int build_lock(const struct manifest *m, struct mirrors *mirrors, struct progress *p, struct err *e)
-{
-	struct lock l = {.platform = "linux/amd64", .manifest = lock_manifest_digest(m)};
-	int rc;
-
-#if defined(__aarch64__)
-	l.platform = "linux/arm64";
-#endif
-	progress_begin(p, "lock", 0);
-	rc = local_lock(&l, m, e) < 0 || lock_debs(&l, m, mirrors, p, e) < 0 ||
-			     (m->node.present && npm_lock(&l, m, e) < 0) ||
-			     lock_save(&l, m->dir, e) < 0
-		     ? -1
-		     : 0;
-	progress_end(p);
-	lock_fini(&l);
-	return rc;
-}
-
-int build_lock_files(const struct manifest *m, struct err *e)
-{
-	struct lock l = {0};
-	int rc;
-
-	if (lock_load(&l, m->dir, e) < 0)
-		return -1;
-	rc = lock_check(&l, m, e) < 0 || local_lock(&l, m, e) < 0 || lock_save(&l, m->dir, e) < 0
-		     ? -1
-		     : 0;
-	lock_fini(&l);
-	return rc;
-}
-
-/* ---- build ---- */
 
 struct build {
 	const struct manifest *m;
@@ -81,63 +28,146 @@ struct build {
 	struct store *s;
 	struct pool *pool;
 	struct progress *p;
+	const struct build_options *o;
 	struct manifest_build how; /* the manifest's, with the options' codec */
 	struct digest key;
+	struct base_image *base; /* NULL: scratch */
+	json_t *base_config;
+	struct build_result *r;
 };
 
-/* Everything that decides the bytes of the image. */
-static struct digest action_key(const struct build *b)
+/* ---- names and keys ---- */
+
+struct digest build_key(const struct manifest *m, const struct lock *l, const enum codec *codec)
 {
+	struct digest envelope = lock_envelope();
 	char hex[DIGEST_HEX + 1];
 	auto_buf struct buf t = BUF_INIT(4096);
 
-	buf_printf(&t, "%s zstd-%s", engine_epoch, ZSTD_versionString());
-	buf_printf(&t, " manifest %s", digest_hex(&b->m->digest, hex));
-	buf_printf(&t, " lock %s", digest_hex(&b->l->digest, hex));
-	buf_printf(&t, " codec %s/%d/%s", codec_name(b->how.codec), b->how.level,
-		codec_name(b->how.models_codec));
+	buf_printf(&t, "image %s zstd-%s zlib-%s", ENGINE_VERSION, ZSTD_versionString(),
+		zlibVersion());
+	buf_printf(&t, " envelope %s", digest_hex(&envelope, hex));
+	buf_printf(&t, " manifest %s", digest_hex(&m->digest, hex));
+	buf_printf(&t, " lock %s", digest_hex(&l->digest, hex));
+	buf_printf(&t, " platform %s", m->platform ? m->platform : manifest_platform());
+	buf_printf(&t, " codec %s", codec ? codec_name(*codec) : "-");
 	return digest_of(t.data, t.len);
 }
 
-static int set_names(struct build *b, const struct digest *manifest, uint64_t size, struct err *e)
+void build_names(const struct manifest *m, char **versioned, char **plain)
 {
-	auto_free char *versioned = mem_printf("%s:%s", b->m->name, b->m->version);
+	bool first = !m->matrix || (m->nentries && str_eq(m->matrix, m->entries[0].id));
 
-	for (char *c = versioned; *c; c++) /* a tag may hold neither */
+	*versioned = mem_printf("%s:%s%s%s%s%s", m->name, m->version, m->matrix ? "-" : "",
+		m->matrix ? m->matrix : "", m->mode ? "-" : "", m->mode ? m->mode : "");
+	for (char *c = *versioned + strlen(m->name) + 1; *c; c++) /* a tag may hold neither */
 		if (*c == '+' || *c == '~')
 			*c = '_';
-	if (store_name_set(b->s, versioned, manifest, size, NULL, e) < 0)
-		return -1;
-	return store_name_set(b->s, b->m->name, manifest, size, NULL, e);
+	*plain = first && !m->mode &&
+				 str_eq(m->platform ? m->platform : manifest_platform(),
+					 manifest_platform())
+			 ? mem_strdup(m->name)
+			 : NULL;
 }
 
-static bool blobs_complete(struct store *s, const struct image *im)
+char *build_log_folder(const struct manifest *m)
 {
-	if (!store_has(s, &im->config_digest))
-		return false;
+	return mem_printf("logs/%s", m->name);
+}
+
+static bool is_of_base(const struct build *b, const struct digest *layer)
+{
+	for (size_t i = 0; b->l->base.present && i < b->l->base.nlayers; i++)
+		if (digest_eq(&b->l->base.layers[i].digest, layer))
+			return true;
+	return false;
+}
+
+/* Where layers that are not here can be had: those of a base that was pulled, or all of an image
+ * that came out of a shared cache. *lost: one of them cannot be had. */
+static char *source_of(const struct build *b, const struct image *im, bool *lost)
+{
+	bool base = false, own = !store_has(b->s, &im->config_digest);
+
 	for (size_t i = 0; i < im->nlayers; i++)
-		if (!store_has(s, &im->layers[i].digest))
-			return false;
-	return true;
+		if (!store_has(b->s, &im->layers[i].digest)) {
+			bool inherited = is_of_base(b, &im->layers[i].digest);
+
+			base = base || inherited;
+			own = own || !inherited;
+		}
+	char *source = own    ? store_source(b->s, &im->manifest_digest)
+		       : base ? store_source(b->s, &b->l->base.manifest)
+			      : NULL;
+
+	*lost = (own || base) && !source;
+	return source;
+}
+
+/* 1; 0 when something of the image is missing. */
+static int set_names(struct build *b, const struct digest *manifest, struct err *e)
+{
+	auto_free char *versioned = NULL, *plain = NULL, *source = NULL;
+	struct image im;
+	uint64_t size;
+	bool lost;
+
+	if (image_load(&im, b->s, manifest, e) < 0)
+		return -1;
+	source = source_of(b, &im, &lost);
+	size = im.manifest_size;
+	image_fini(&im);
+	if (lost)
+		return 0;
+	build_names(b->m, &versioned, &plain);
+	if (store_name_set(b->s, versioned, manifest, size, source, e) < 0 ||
+		(plain && store_name_set(b->s, plain, manifest, size, source, e) < 0))
+		return -1;
+	return 1;
 }
 
 /* The earlier result of the same build, when all of it is still there: 1, else 0. */
-static int cached_result(struct build *b, struct digest *manifest, struct err *e)
+static int cached_result(struct build *b, struct err *e)
 {
 	auto_free char *note = NULL;
-	struct image im;
-	bool complete;
 	int rc = pool_note_get(b->pool, &b->key, &note, e);
 
 	if (rc <= 0)
 		return rc;
-	if (digest_from_hex(manifest, note) < 0 || !store_has(b->s, manifest) ||
-		image_load(&im, b->s, manifest, NULL) < 0)
+	if (digest_from_hex(&b->r->manifest, note) < 0 || !store_has(b->s, &b->r->manifest))
 		return 0;
-	complete = blobs_complete(b->s, &im);
-	rc = complete ? set_names(b, manifest, im.manifest_size, e) : 0;
-	image_fini(&im);
-	return rc < 0 ? -1 : complete;
+	return set_names(b, &b->r->manifest, e) > 0;
+}
+
+/* ---- from the tree to layers ---- */
+
+/* What comes after n and all below it. */
+static struct node *next_beside(struct node *n)
+{
+	while (n && !n->next)
+		n = n->parent;
+	return n ? n->next : NULL;
+}
+
+/* Globs of paths that never reach a layer; what matches goes with all below it. What the base
+ * brought stays in its layers. */
+static void drop_volatile(struct tree *t, const struct strings *globs)
+{
+	char path[TREE_PATH_MAX + 2] = "/";
+	struct node *next;
+
+	for (struct node *n = globs->n ? tree_next(tree_root(t)) : NULL; n; n = next) {
+		bool gone = false;
+
+		node_path(n, path + 1);
+		for (size_t i = 0; i < globs->n && n->layer == CHUNK_NO_LAYER; i++)
+			gone = gone || str_glob(globs->v[i], path);
+		next = gone ? next_beside(n) : tree_next(n);
+		if (gone)
+			tree_remove(t, n);
+	}
+	if (globs->n)
+		tree_sort(t);
 }
 
 static int write_layers(struct build *b, struct groups *g, struct err *e)
@@ -147,80 +177,248 @@ static int write_layers(struct build *b, struct groups *g, struct err *e)
 	for (size_t i = 0; i < g->n; i++)
 		total += g->v[i].bytes;
 	progress_begin(b->p, "compose", total);
-	for (size_t i = 0; i < g->n; i++)
-		if (layer_write(&g->v[i].layer, (int32_t)i, g->v[i].nodes, g->v[i].n, b->pool, b->s,
-			    b->p, e) < 0)
+	for (size_t i = 0; i < g->n; i++) {
+		struct progress_line *line = progress_line(b->p, g->v[i].layer.id, 0);
+		size_t reused = b->r->count.layers_reused;
+
+		if (layer_cache_write(&g->v[i].layer, (int32_t)(g->first + i), g->v[i].nodes,
+			    g->v[i].n, b->pool, b->s, b->o->no_cache, b->p, &b->r->count, e) < 0)
 			return err_ctx(e, "layer %s", g->v[i].layer.id);
+		progress_line_end(
+			line, b->r->count.layers_reused > reused ? "unchanged" : "written");
+	}
 	progress_end(b->p);
 	return 0;
 }
 
-static int publish(struct build *b, struct composed *c, const struct groups *g,
-	struct digest *manifest, struct err *e)
-{
-	auto_json json_t *config = image_config(b->m), *annotations = image_annotations(b->m);
-	auto_free struct layer *layers = mem_array(g->n, sizeof(*layers));
-	char created[32], hex[DIGEST_HEX + 1];
-	struct image_plan plan = {.tree = c->tree,
-		.layers = layers,
-		.nlayers = g->n,
-		.config = config,
-		.annotations = annotations,
-		.created = created};
-	uint64_t size;
+/* ---- from layers to an image ---- */
 
-	for (size_t i = 0; i < g->n; i++)
-		layers[i] = g->v[i].layer;
-	image_created(b->m, created);
-	/* the chunks must be there before anything refers to them, the name comes last */
-	if (pool_commit(b->pool, e) < 0 || image_publish(b->s, &plan, manifest, &size, e) < 0 ||
-		mount_prepare(b->s, manifest, c->tree, e) < 0 ||
-		pool_note_put(b->pool, &b->key, digest_hex(manifest, hex), e) < 0)
-		return -1;
-	return set_names(b, manifest, size, e);
+static void add_base_names(const struct lock *l, json_t *annotations)
+{
+	char text[DIGEST_TEXT + 1];
+
+	json_object_set_new(
+		annotations, "org.opencontainers.image.base.name", json_string(l->base.ref));
+	json_object_set_new(annotations, "org.opencontainers.image.base.digest",
+		json_string(digest_text(&l->base.manifest, text)));
 }
 
-static int compose_and_publish(struct build *b, struct digest *manifest, struct err *e)
+/* What the documents and the index layer add to what was written. */
+static void count_documents(struct build *b, const struct digest *manifest)
 {
+	struct image im;
+	uint64_t config = 0;
+
+	if (image_load(&im, b->s, manifest, NULL) < 0)
+		return;
+	auto_fd int fd = store_blob_open(b->s, &im.config_digest, &config, NULL);
+
+	(void)fd;
+	b->r->count.bytes_written +=
+		im.manifest_size + config + (im.nlayers ? im.layers[im.nlayers - 1].size : 0);
+	image_fini(&im);
+}
+
+static int publish(struct build *b, struct composed *c, const struct groups *g, struct err *e)
+{
+	auto_json json_t *config = image_config(b->m), *annotations = image_annotations(b->m),
+			 *history = NULL;
+	auto_free struct layer *layers = mem_array(g->first + g->n, sizeof(*layers));
+	char created[32];
+	uint64_t size;
+	struct image_plan plan = {.tree = c->tree,
+		.layers = layers,
+		.nlayers = g->first + g->n,
+		.config = config,
+		.annotations = annotations,
+		.created = created,
+		.nbase = g->first};
+
+	if (b->base) {
+		base_config_merge(config, b->base_config, b->m);
+		plan.base_history = history = base_history(b->base_config, g->first);
+		add_base_names(b->l, annotations);
+		memcpy(layers, b->base->layers, g->first * sizeof(*layers));
+	}
+	for (size_t i = 0; i < g->n; i++)
+		layers[g->first + i] = g->v[i].layer;
+	image_created(b->m, created);
+	/* the chunks must be there before anything refers to them, the name comes last */
+	if (pool_commit(b->pool, e) < 0 ||
+		image_publish(b->s, &plan, &b->r->manifest, &size, e) < 0)
+		return -1;
+	count_documents(b, &b->r->manifest);
+	return mount_prepare(b->s, &b->r->manifest, c->tree, e);
+}
+
+static int keep_bill(
+	struct build *b, const struct composed *c, const struct groups *g, struct err *e)
+{
+	struct bill bill;
+	int rc = bill_make(&bill, b->m, b->l, c, g, b->pool, e);
+
+	if (rc == 0) {
+		rc = bill_save(&bill, b->s, &b->r->manifest, e);
+		bill_fini(&bill);
+	}
+	return rc;
+}
+
+static int finish(struct build *b, struct composed *c, struct groups *g, struct err *e)
+{
+	char hex[DIGEST_HEX + 1];
+
+	progress_begin(b->p, "publish", 0);
+	if (publish(b, c, g, e) < 0 || keep_bill(b, c, g, e) < 0 ||
+		pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0 ||
+		plan_remember(b->m, b->l, g, b->s, b->pool, e) < 0 ||
+		set_names(b, &b->r->manifest, e) < 0)
+		return -1;
+	progress_end(b->p);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int run_steps(struct build *b, struct composed *c, struct err *e)
+{
+	auto_free char *folder = build_log_folder(b->m);
+	auto_free char *logs = mem_printf("%s/%s", b->s->path, folder);
+	struct step_context x = {.m = b->m,
+		.l = b->l,
+		.s = b->s,
+		.pool = b->pool,
+		.p = b->p,
+		.secrets = b->o->secrets,
+		.nsecrets = b->o->nsecrets,
+		.no_cache = b->o->no_cache,
+		.logs = logs};
+
+	if (sys_mkdir_p(b->s->fd, folder, 0700) < 0)
+		return err_sys(e, "create %s", logs);
+	return steps_run(&x, c, e);
+}
+
+static int compose(struct build *b, struct err *e)
+{
+	struct compose x = {.m = b->m,
+		.l = b->l,
+		.s = b->s,
+		.pool = b->pool,
+		.p = b->p,
+		.base = b->base,
+		.no_cache = b->o->no_cache,
+		.count = &b->r->count};
 	struct composed c;
 	struct groups g;
-	int rc = -1;
+	int rc;
 
-	if (compose_fetch(b->m, b->l, b->mirrors, b->s, b->p, e) < 0 ||
-		compose_tree(&c, b->m, b->l, b->s, b->pool, b->p, e) < 0)
+	if (compose_tree(&c, &x, e) < 0)
 		return -1;
-	if (group_tree(&g, &c, &b->how, e) == 0) {
-		rc = write_layers(b, &g, e);
-		if (rc == 0)
-			rc = publish(b, &c, &g, manifest, e);
+	rc = run_steps(b, &c, e);
+	if (rc == 0) {
+		drop_volatile(c.tree, &b->m->build.volatiles);
+		rc = group_tree(&g, &c, &b->how, e);
+	}
+	if (rc == 0) {
+		rc = write_layers(b, &g, e) < 0 || finish(b, &c, &g, e) < 0 ? -1 : 0;
 		groups_fini(&g);
 	}
 	compose_fini(&c);
 	return rc;
 }
 
-int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
-	struct store *s, const struct build_options *o, struct progress *p, struct digest *manifest,
-	bool *cached, struct err *e)
+/* With the pool open from here on: garbage collection waits. */
+static int with_pool(struct build *b, int (*fn)(struct build *b, struct err *e), struct err *e)
 {
-	struct build b = {.m = m, .l = l, .mirrors = mirrors, .s = s, .p = p, .how = m->build};
 	int rc;
 
-	*cached = false;
+	b->pool = pool_open(b->s->fd, true, e);
+	if (!b->pool)
+		return -1;
+	rc = fn(b, e);
+	pool_close(b->pool);
+	b->pool = NULL;
+	return rc;
+}
+
+static int look(struct build *b, struct err *e)
+{
+	if (local_check(b->l, b->m, b->pool, e) < 0)
+		return -1;
+	return b->o->no_cache ? 0 : cached_result(b, e);
+}
+
+/* Pulling needs the pool for itself, so inputs and base come first. */
+static int make(struct build *b, struct err *e)
+{
+	struct base_image base;
+	int rc;
+
+	if (compose_fetch(b->m, b->l, b->mirrors, b->s, b->p, e) < 0)
+		return -1;
+	if (!b->l->base.present)
+		return with_pool(b, compose, e);
+	if (base_image_open(&base, b->l, b->s, b->p, e) < 0)
+		return err_ctx(e, "base %s", b->l->base.ref);
+	b->base = &base;
+	b->base_config = base.image.config;
+	rc = with_pool(b, compose, e);
+	base_image_close(&base);
+	return rc;
+}
+
+/* What came out of a shared cache is a result like one of our own. */
+static int adopt(struct build *b, struct err *e)
+{
+	char hex[DIGEST_HEX + 1];
+
+	return pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0
+		       ? -1
+		       : set_names(b, &b->r->manifest, e);
+}
+
+static int import(struct build *b, struct err *e)
+{
+	auto_free char *pulled = NULL;
+	int rc = cache_share_import(
+		b->s, b->o->config, b->o->cache_from, &b->key, b->p, &b->r->manifest, &pulled, e);
+
+	if (rc <= 0)
+		return rc;
+	rc = with_pool(b, adopt, e);
+	b->r->imported = rc > 0;
+	/* the name that the pull gave it is not the user's */
+	if (rc > 0 && pulled && store_name_remove(b->s, pulled, e) < 0)
+		return -1;
+	return rc;
+}
+
+int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
+	struct store *s, const struct build_options *o, struct progress *p, struct build_result *r,
+	struct err *e)
+{
+	struct build b = {.m = m,
+		.l = l,
+		.mirrors = mirrors,
+		.s = s,
+		.p = p,
+		.o = o,
+		.how = m->build,
+		.key = build_key(m, l, o->codec),
+		.r = r};
+	int rc;
+
+	*r = (struct build_result){0};
 	if (o->codec)
 		b.how.codec = *o->codec;
 	if (lock_check(l, m, e) < 0)
 		return -1;
-	b.pool = pool_open(s->fd, true, e);
-	if (!b.pool)
-		return -1;
-	b.key = action_key(&b);
-	rc = local_check(l, m, b.pool, e);
-	if (rc == 0 && !o->no_cache)
-		rc = cached_result(&b, manifest, e);
-	*cached = rc == 1;
+	rc = with_pool(&b, look, e);
+	r->cached = rc > 0;
+	if (rc == 0 && o->cache_from && !o->no_cache)
+		rc = import(&b, e);
 	if (rc == 0)
-		rc = compose_and_publish(&b, manifest, e);
-	pool_close(b.pool);
+		rc = make(&b, e);
 	return rc < 0 ? -1 : 0;
 }

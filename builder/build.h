@@ -1,28 +1,42 @@
-/* `svrun image lock` and `svrun image build`. */
+/* `svrun image build`: from a manifest and its lock to an image with names. */
 #ifndef BUILDER_BUILD_H
 #define BUILDER_BUILD_H
 
-#include "builder/lock.h"
-#include "builder/mirror.h"
-#include "images/progress.h"
-#include "images/store.h"
-
-/* Resolve every input of m and write lock.json beside it. */
-int build_lock(const struct manifest *m, struct mirrors *mirrors, struct progress *p,
-	struct err *e) must_check;
-
-/* Renew only the digests of local inputs in an existing lock: no package changes. */
-int build_lock_files(const struct manifest *m, struct err *e) must_check;
+#include "builder/build-secret.h"
+#include "builder/compose.h"
 
 struct build_options {
-	bool no_cache;           /* build even when nothing changed */
+	bool no_cache;           /* do everything again */
 	const enum codec *codec; /* instead of the manifest's; NULL: the manifest's */
+	const struct build_secret *secrets;
+	size_t nsecrets;
+	const struct config *config;
+	const char *cache_from, *cache_to; /* repositories (cache-share.h); NULL: none */
 };
 
-/* Build the image of a locked manifest into the store and give it its names NAME:VERSION and NAME.
- * *cached tells that nothing had to be done. */
+struct build_result {
+	struct digest manifest;
+	bool cached;   /* nothing had to be done */
+	bool imported; /* it came from --cache-from */
+	struct build_count count;
+};
+
+/* Build the image of a locked manifest into the store and give it its names (build_names()). What
+ * an earlier try got done is not done again, however it ended. The pool must not be open in this
+ * process. */
 int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
-	struct store *s, const struct build_options *o, struct progress *p, struct digest *manifest,
-	bool *cached, struct err *e) must_check;
+	struct store *s, const struct build_options *o, struct progress *p, struct build_result *r,
+	struct err *e) must_check;
+
+/* The key of the whole image: everything that decides its bytes. codec as in the options. */
+struct digest build_key(const struct manifest *m, const struct lock *l, const enum codec *codec);
+
+/* Names of the image: NAME:VERSION, with "-ENTRY" of the matrix and "-MODE" behind it, and plain
+ * NAME for the manifest as it is (of a matrix its first entry). To be freed; *plain may become
+ * NULL. */
+void build_names(const struct manifest *m, char **versioned, char **plain);
+
+/* Where the logs of an image's steps are, below the store: "logs/NAME". To be freed. */
+char *build_log_folder(const struct manifest *m);
 
 #endif

@@ -18,8 +18,7 @@ struct input compose_deb_input(struct arena *a, const struct lock_deb *d)
 	return in;
 }
 
-int compose_npm_input(
-	struct arena *a, const struct lock_npm *n, struct input *in, struct err *e)
+int compose_npm_input(struct arena *a, const struct lock_npm *n, struct input *in, struct err *e)
 {
 	*in = (struct input){.name = arena_printf(a, "%s %s", n->name, n->version),
 		.kind = HASH_SHA512,
@@ -71,8 +70,8 @@ static const char *model_url(
 	struct arena *a, const struct manifest_model *m, const struct model_file *f)
 {
 	if (m->source == MODEL_HF)
-		return arena_printf(a, "mirror:huggingface/%s/resolve/%s/%s", m->repo, m->revision,
-			f->path);
+		return arena_printf(
+			a, "mirror:huggingface/%s/resolve/%s/%s", m->repo, m->revision, f->path);
 	if (str_ends(m->source_url, f->path)) /* the file itself, not its folder */
 		return m->source_url;
 	return arena_printf(a, "%s/%s", m->source_url, f->path);

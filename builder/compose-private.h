@@ -77,7 +77,6 @@ int work_run(struct work *w, bool no_cache, struct err *e) must_check;
 /* The manifest's users and groups, as lines of /etc/passwd, group, shadow and gshadow, and their
  * home folders. What is there already must agree: USAGE names the line that does not. */
 struct rootfs;
-int compose_accounts(
-	const struct rootfs *r, const struct manifest *m, struct err *e) must_check;
+int compose_accounts(const struct rootfs *r, const struct manifest *m, struct err *e) must_check;
 
 #endif

@@ -153,24 +153,24 @@ static void list_packages(struct work *w)
 {
 	for (size_t i = 0; i < w->l->ndebs; i++) {
 		const struct lock_deb *d = &w->l->debs[i];
-		struct job *j = add_job(w, JOB_DEB, i,
-			arena_printf(&w->arena, "%s %s", d->name, d->version));
+		struct job *j = add_job(
+			w, JOB_DEB, i, arena_printf(&w->arena, "%s %s", d->name, d->version));
 
 		j->weight = d->size;
 		j->key = deb_key(w, d);
 	}
 	for (size_t i = 0; i < w->l->nnpms; i++) {
 		const struct lock_npm *n = &w->l->npms[i];
-		struct job *j = add_job(w, JOB_NPM, i,
-			arena_printf(&w->arena, "%s %s", n->name, n->version));
+		struct job *j = add_job(
+			w, JOB_NPM, i, arena_printf(&w->arena, "%s %s", n->name, n->version));
 
 		j->weight = npm_weight(w, n);
 		j->key = npm_key(w, n);
 	}
 	for (size_t i = 0; i < w->l->nwheels; i++) {
 		const struct lock_wheel *x = &w->l->wheels[i];
-		struct job *j = add_job(w, JOB_WHEEL, i,
-			arena_printf(&w->arena, "%s %s", x->name, x->version));
+		struct job *j = add_job(
+			w, JOB_WHEEL, i, arena_printf(&w->arena, "%s %s", x->name, x->version));
 
 		j->weight = x->size;
 		j->key = wheel_key(w, x);
@@ -337,8 +337,8 @@ static int unpack_wheel(struct work *w, const struct job *j, struct err *e)
 	const struct lock_wheel *x = &w->l->wheels[j->i];
 	auto_fd int fd = open_wheel(w, x, &a, e);
 	int rc = fd < 0 ? -1
-			: wheel_unpack(x, &w->m->python, python_of_lock(w->l), fd, w->pool, j->out,
-				  e);
+			: wheel_unpack(
+				  x, &w->m->python, python_of_lock(w->l), fd, w->pool, j->out, e);
 
 	arena_fini(&a);
 	return rc < 0 ? err_ctx(e, "wheel %s", x->name) : 0;
@@ -404,8 +404,8 @@ static int unpack_file(struct work *w, const struct job *j, struct err *e)
 		struct entry *en = entries_add(j->out, "content");
 
 		en->a = (struct attr){.type = NODE_FILE, .mode = 0644};
-		return content_from_mem(f->inline_text, strlen(f->inline_text), w->pool,
-			&j->out->arena, &en->a, e);
+		return content_from_mem(
+			f->inline_text, strlen(f->inline_text), w->pool, &j->out->arena, &en->a, e);
 	}
 
 	auto_fd int fd = local_open(w->m->dir, f->from, NULL, e);
@@ -446,8 +446,8 @@ static int load_one(void *ctx, size_t i, struct err *e)
 {
 	struct work *w = ctx;
 	struct job *j = &w->jobs[w->todo[i]];
-	int rc = unpacked_load(w->s, w->pool, &j->key, j->kind == JOB_DEB ? &w->debs[j->i] : NULL,
-		j->out, e);
+	int rc = unpacked_load(
+		w->s, w->pool, &j->key, j->kind == JOB_DEB ? &w->debs[j->i] : NULL, j->out, e);
 
 	j->loaded = rc > 0;
 	return rc < 0 ? err_ctx(e, "%s", j->name) : 0;

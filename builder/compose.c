@@ -66,7 +66,8 @@ static int find_chunks(struct composed *c, struct pool *p, struct err *e)
 	for (size_t i = 0; i < n; i++)
 		if (v[i]->block == CHUNK_NO_BLOCK) {
 			err_set(e, ERR_CORRUPT, "the pool lacks a chunk of the base image");
-			return err_hint(e, "svrun image verify --repair the base, or pull it again");
+			return err_hint(
+				e, "svrun image verify --repair the base, or pull it again");
 		}
 	return 0;
 }
@@ -97,6 +98,13 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 
 	if (!w->m->apt.present)
 		return 0;
+	if (c->nbase && tree_resolve(c->tree, "var/lib/dpkg/status")) {
+		err_set(e, ERR_UNSUPPORTED,
+			"/apt: the base image has packages of its own, whose database ours would "
+			"replace");
+		return err_hint(e, "inherit from a manifest (\"from\") instead of a base image, or "
+				   "install what is missing in a run step");
+	}
 	for (size_t i = 0; i < n; i++) {
 		w->debs[i].automatic = !is_asked(&w->l->debs[i]);
 		all[i] = &w->debs[i];
@@ -125,8 +133,7 @@ static int check_wheel(const struct composed *c, const struct entries *l, struct
 		const struct node *n =
 			a->type == NODE_FILE ? tree_find(c->tree, l->v[i].path) : NULL;
 
-		if (!n || n->a.type != NODE_FILE ||
-			c->origins[n->origin].kind != ORIGIN_WHEEL ||
+		if (!n || n->a.type != NODE_FILE || c->origins[n->origin].kind != ORIGIN_WHEEL ||
 			(n->a.nchunks == a->nchunks && n->a.size == a->size &&
 				(!a->nchunks ||
 					digest_eq(&n->a.chunks[0].digest, &a->chunks[0].digest))))
@@ -151,9 +158,9 @@ static int merge_wheels(struct composed *c, struct work *w, struct err *e)
 	if (python_prepare(&r, &w->m->python, python_of_lock(w->l), e) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		uint32_t o = compose_origin(c, &(struct origin){.kind = ORIGIN_WHEEL,
-						       .name = w->l->wheels[i].name,
-						       .entry = i});
+		uint32_t o = compose_origin(
+			c, &(struct origin){
+				   .kind = ORIGIN_WHEEL, .name = w->l->wheels[i].name, .entry = i});
 
 		if (check_wheel(c, j[i].out, e) < 0 || put_list(c->tree, j[i].out, o, e) < 0)
 			return err_ctx(e, "wheel %s", w->l->wheels[i].name);
@@ -169,16 +176,16 @@ static int merge_npms(struct composed *c, struct work *w, struct err *e)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct lock_npm *x = &w->l->npms[i];
-		uint32_t o = compose_origin(c,
-			&(struct origin){.kind = ORIGIN_NPM, .name = x->name, .entry = i});
+		uint32_t o = compose_origin(
+			c, &(struct origin){.kind = ORIGIN_NPM, .name = x->name, .entry = i});
 
 		if (put_list(c->tree, j[i].out, o, e) < 0)
 			return err_ctx(e, "npm package %s", x->path);
 	}
 	if (!w->m->node.present)
 		return 0;
-	return npm_bins(c->tree, w->l, w->m->node.prefix, w->m->build.epoch,
-		compose_origin(c, &bins), e);
+	return npm_bins(
+		c->tree, w->l, w->m->node.prefix, w->m->build.epoch, compose_origin(c, &bins), e);
 }
 
 static size_t source_entry(const struct lock *l, const char *id)
@@ -221,10 +228,8 @@ static int put_content(struct composed *c, const struct job *j, const char *path
 static int put_link(struct composed *c, const struct work *w, const char *path, const char *target,
 	uint32_t origin, struct err *e)
 {
-	struct attr a = {.type = NODE_SYMLINK,
-		.mode = 0777,
-		.target = target,
-		.mtime = w->m->build.epoch};
+	struct attr a = {
+		.type = NODE_SYMLINK, .mode = 0777, .target = target, .mtime = w->m->build.epoch};
 
 	return tree_put(c->tree, path + 1, &a, origin, e) ? 0 : -1;
 }
@@ -255,8 +260,8 @@ static int merge_models(struct composed *c, struct work *w, struct err *e)
 		const struct manifest_model *m = &w->m->models[i];
 		const struct model_file *f = compose_model_files(w->l, m, &n);
 		struct attr a = {.mode = 0644, .mtime = w->m->build.epoch};
-		uint32_t o = compose_origin(c,
-			&(struct origin){.kind = ORIGIN_MODEL, .name = m->id, .entry = i});
+		uint32_t o = compose_origin(
+			c, &(struct origin){.kind = ORIGIN_MODEL, .name = m->id, .entry = i});
 
 		for (size_t k = 0; k < n; k++, j++) {
 			auto_free char *path = mem_printf("%s/%s", m->target + 1, f[k].path);
@@ -336,12 +341,8 @@ static int merge(struct composed *c, struct work *w, struct base_image *base, st
 
 int compose_tree(struct composed *c, const struct compose *x, struct err *e)
 {
-	struct work w = {.m = x->m,
-		.l = x->l,
-		.s = x->s,
-		.pool = x->pool,
-		.p = x->p,
-		.count = x->count};
+	struct work w = {
+		.m = x->m, .l = x->l, .s = x->s, .pool = x->pool, .p = x->p, .count = x->count};
 	int rc;
 
 	*c = (struct composed){0};
@@ -387,8 +388,7 @@ static bool same_folder(struct tree *t, const struct entry *en)
 }
 
 /* The removals of a list (puts false), or the objects among it that are changes indeed. */
-static struct entries part_of(
-	struct tree *t, const struct entries *l, bool puts, int64_t epoch)
+static struct entries part_of(struct tree *t, const struct entries *l, bool puts, int64_t epoch)
 {
 	struct entries out = {.v = mem_array(l->n, sizeof(*out.v))};
 
@@ -404,8 +404,8 @@ static struct entries part_of(
 	return out;
 }
 
-int compose_apply(struct composed *c, const struct entries *l, uint32_t origin, int64_t epoch,
-	struct err *e)
+int compose_apply(
+	struct composed *c, const struct entries *l, uint32_t origin, int64_t epoch, struct err *e)
 {
 	struct entries part = part_of(c->tree, l, false, epoch);
 	int rc = entries_apply(c->tree, &part, CHUNK_NO_LAYER, e);

@@ -53,8 +53,8 @@ struct compose {
 	struct store *s;
 	struct pool *pool;
 	struct progress *p;
-	struct base_image *base;  /* opened; its tree is taken over. NULL: scratch */
-	bool no_cache;            /* unpack everything again */
+	struct base_image *base;   /* opened; its tree is taken over. NULL: scratch */
+	bool no_cache;             /* unpack everything again */
 	struct build_count *count; /* may be NULL */
 };
 

@@ -26,7 +26,7 @@ struct grouping {
 	size_t nsources;
 	size_t first_implicit; /* slot of IMPLICIT_DEBS */
 	size_t nmodels;
-	uint32_t *by_origin;   /* slot of each origin */
+	uint32_t *by_origin; /* slot of each origin */
 	size_t nslots;
 	const char **ids;
 	bool *models;    /* slots that hold models only */
@@ -309,8 +309,8 @@ static struct node *folder_of(struct tree *t, const char *path)
 	return n && n->a.type == NODE_DIR ? n : NULL;
 }
 
-static void add_whiteouts(struct grouping *g, struct groups *out, size_t slot, size_t *caps,
-	uint64_t *seen)
+static void add_whiteouts(
+	struct grouping *g, struct groups *out, size_t slot, size_t *caps, uint64_t *seen)
 {
 	for (size_t i = 0; i < g->c->nbase_paths; i++) {
 		const char *path = g->c->base_paths[i], *slash = strrchr(path, '/');
@@ -385,6 +385,30 @@ static void arrange(struct groups *out, const size_t *order)
 	out->n = kept;
 }
 
+void group_slots(struct group_slots *out, struct composed *c, const struct manifest_build *b,
+	struct arena *a)
+{
+	struct manifest_build how = *b;
+	struct grouping g = {.c = c, .b = &how};
+
+	if (how.strategy == LAYERS_ORIGIN) /* sizes decide: only the tree has them */
+		how.strategy = LAYERS_SINGLE;
+	grouping_init(&g);
+	*out = (struct group_slots){.n = g.nslots,
+		.ids = arena_alloc(a, g.nslots * sizeof(*out->ids)),
+		.by_path = arena_alloc(a, g.nslots * sizeof(*out->by_path)),
+		.of_origin = arena_dup(a, g.by_origin, c->norigins * sizeof(*g.by_origin))};
+	for (size_t i = 0; i < g.nslots; i++) {
+		out->ids[i] = arena_strdup(a, g.ids[i] ? g.ids[i] : "layer");
+		for (size_t k = 0;
+			i < b->ngroups && how.strategy == LAYERS_GROUPS && k < b->groups[i].match.n;
+			k++)
+			out->by_path[i] =
+				out->by_path[i] || str_starts(b->groups[i].match.v[k], "path:");
+	}
+	grouping_fini(&g);
+}
+
 int group_tree(
 	struct groups *out, struct composed *c, const struct manifest_build *b, struct err *e)
 {
@@ -394,9 +418,8 @@ int group_tree(
 	grouping_init(&g);
 	order = mem_array(g.nslots, sizeof(*order));
 	order_slots(&g, order);
-	*out = (struct groups){.v = mem_array(g.nslots, sizeof(*out->v)),
-		.n = g.nslots,
-		.first = c->nbase};
+	*out = (struct groups){
+		.v = mem_array(g.nslots, sizeof(*out->v)), .n = g.nslots, .first = c->nbase};
 	for (size_t i = 0; i < g.nslots; i++) {
 		struct layer *l = &out->v[i].layer;
 

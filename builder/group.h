@@ -34,4 +34,15 @@ int group_tree(struct groups *g, struct composed *c, const struct manifest_build
 	struct err *e) must_check;
 void groups_fini(struct groups *g);
 
+/* Which layer each origin's objects go to, as far as that is known without the objects: for plans.
+ * All in the arena. by_path: paths decide, too, what is in it. */
+struct group_slots {
+	const char **ids;
+	uint32_t *of_origin;
+	bool *by_path;
+	size_t n;
+};
+void group_slots(struct group_slots *out, struct composed *c, const struct manifest_build *b,
+	struct arena *a);
+
 #endif

@@ -76,6 +76,9 @@ struct image_plan {
 	json_t *config;      /* {architecture, os, config: {...}} */
 	json_t *annotations; /* of the manifest; may be NULL */
 	const char *created;
+	/* The first nbase of the layers are those of a base image, whose history they keep. */
+	size_t nbase;
+	const json_t *base_history; /* an array; NULL: nbase is 0 */
 };
 
 /* Write index layer, config and manifest; *manifest, *size name the result. Deterministic. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/sys.h"
 #include "images/meter.h"
 
@@ -28,6 +29,7 @@ struct progress_line {
 	struct progress *p;
 	struct progress_line *next;
 	char label[LABEL];
+	char stage[32]; /* "": it has none of its own */
 	struct meter m;
 	uint64_t told; /* bytes that JSON lines have told of */
 	bool ended;
@@ -138,12 +140,13 @@ static void draw(struct progress *p, struct buf *b, double now)
 	for (struct progress_line *l = p->lines; l; l = l->next) {
 		if (l->ended)
 			continue;
-		waiting += l->m.done == 0;
-		if (l->m.done == 0)
+		waiting += l->m.done == 0 && !l->stage[0];
+		if (l->m.done == 0 && !l->stage[0])
 			continue;
 		meter_sample(&l->m, now);
 		meter_text(&l->m, meter, sizeof(meter));
-		snprintf(text, sizeof(text), "  %-*s%s", LABEL_SHOWN, l->label, meter);
+		snprintf(text, sizeof(text), "  %-*s%s%s%s", LABEL_SHOWN, l->label, l->stage,
+			l->stage[0] ? " " : "", meter);
 		if (p->shown + 2 < rows)
 			add_row(p, b, text, columns);
 		else
@@ -177,6 +180,8 @@ static void add_json(struct buf *b, const struct progress *p, const struct progr
 	add_json_string(b, "stage", p->stage);
 	if (l)
 		add_json_string(b, "line", l->label);
+	if (l && l->stage[0])
+		add_json_string(b, "step", l->stage);
 	buf_printf(b, "\"bytes\":%" PRIu64 ",\"seconds\":%.3f,\"total\":%" PRIu64 ",\"rate\":%.0f,",
 		m->done, meter_seconds(m, now), m->total, done ? meter_average(m, now) : m->rate);
 	if (note)
@@ -334,6 +339,24 @@ void progress_line_add(struct progress_line *l, uint64_t bytes)
 	pthread_mutex_unlock(&l->p->lock);
 }
 
+void progress_line_stage(struct progress_line *l, const char *stage, uint64_t total, uint64_t done)
+{
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->p->lock);
+	if (strcmp(l->stage, stage) != 0) {
+		snprintf(l->stage, sizeof(l->stage), "%s", stage);
+		str_plain(l->stage, "");
+		meter_start(&l->m, 0, total, sys_now_ms());
+	}
+	if (done > l->m.done)
+		l->p->m.done += done - l->m.done;
+	l->m.done = done;
+	l->m.total = total;
+	tick(l->p);
+	pthread_mutex_unlock(&l->p->lock);
+}
+
 static void end_line(struct progress *p, struct progress_line *l, const char *note, struct buf *b)
 {
 	double now = sys_now_ms();
@@ -366,7 +389,7 @@ void progress_line_end(struct progress_line *l, const char *note)
 	pthread_mutex_lock(&p->lock);
 	if (!l->ended) {
 		l->ended = true;
-		rest = l->m.total > l->m.done ? l->m.total - l->m.done : 0;
+		rest = !l->stage[0] && l->m.total > l->m.done ? l->m.total - l->m.done : 0;
 		p->m.total -= rest < p->m.total ? rest : p->m.total;
 		end_line(p, l, note, &b);
 		put_out(&b);

@@ -43,6 +43,9 @@ void progress_end(struct progress *p);
 struct progress_line;
 struct progress_line *progress_line(struct progress *p, const char *label, uint64_t total);
 void progress_line_add(struct progress_line *l, uint64_t bytes);
+/* A line whose work has stages of its own (a build among several): what it does now, and how far it
+ * is. */
+void progress_line_stage(struct progress_line *l, const char *stage, uint64_t total, uint64_t done);
 /* It is done, whatever was added (what is missing is taken off the stage's total). note: what is
  * said instead of bytes and time ("already here"), or NULL. */
 void progress_line_end(struct progress_line *l, const char *note);

@@ -23,8 +23,9 @@ static void add_layer(
 	json_array_append_new(
 		layers, publish_descriptor(codec_media_type(l->codec), &l->digest, l->size));
 	json_array_append_new(ids, json_string(digest_text(&l->diff_id, text)));
-	json_array_append_new(
-		history, json_pack("{s:s, s:s}", "created", created, "created_by", by));
+	if (history)
+		json_array_append_new(
+			history, json_pack("{s:s, s:s}", "created", created, "created_by", by));
 }
 
 int publish_document(
@@ -61,7 +62,8 @@ int image_publish(struct store *s, const struct image_plan *plan, struct digest 
 	uint64_t config_size;
 	char annotation[256];
 	auto_json json_t *config = json_deep_copy(plan->config), *m = json_object();
-	json_t *layers = json_array(), *ids = json_array(), *history = json_array(),
+	json_t *layers = json_array(), *ids = json_array(),
+	       *history = plan->base_history ? json_deep_copy(plan->base_history) : json_array(),
 	       *annotations = plan->annotations ? json_deep_copy(plan->annotations) : json_object();
 
 	json_object_set_new(m, "layers", layers);
@@ -72,7 +74,8 @@ int image_publish(struct store *s, const struct image_plan *plan, struct digest 
 	if (publish_index(s, plan->tree, plan->layers, plan->nlayers, &index, &place, e) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->nlayers; i++)
-		add_layer(layers, ids, history, &plan->layers[i], plan->created);
+		add_layer(layers, ids, i < plan->nbase ? NULL : history, &plan->layers[i],
+			plan->created);
 	add_layer(layers, ids, history, &index, plan->created);
 	if (index_place_format(&place, annotation) < 0 ||
 		publish_document(s, config, &config_digest, &config_size, e) < 0)

@@ -1,170 +1,299 @@
-/* svrun image lock, svrun image build. */
-#include "svrun/command.h"
-
+/* svrun image build */
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/str.h"
+#include "base/sys.h"
 #include "builder/build.h"
-#include "images/config.h"
-#include "images/mount.h"
-#include "svrun/options.h"
+#include "builder/cache-share.h"
+#include "images/progress.h"
+#include "images/push.h"
+#include "images/workers.h"
+#include "svrun/build-request.h"
+#include "svrun/command.h"
+#include "svrun/output.h"
 
-struct build_request {
-	const char *app, *progress, *compression;
-	bool no_cache, timings, files, quiet;
-};
+enum { JOBS_MAX = 64, APPS_MAX = 4096 };
 
-static int load_app(struct manifest *m, const char *app, struct err *e)
+/* ---- one app ---- */
+
+/* --locked: nothing may be other than when the lock was made, the packer included. */
+static int check_locked(const struct app *a, const struct lock *l, struct err *e)
 {
-	struct complaints c = {0};
-	int rc = manifest_load(m, app, NULL, &c, e);
+	struct digest envelope = lock_envelope();
 
-	if (rc < 0 && c.count)
-		fputs(c.text.data, stderr);
-	complaints_fini(&c);
-	return rc;
+	if (digest_eq(&l->envelope, &envelope))
+		return 0;
+	err_set(e, ERR_USAGE,
+		"--locked: %s was locked for another version of svrun or its compressors: the "
+		"image would be another",
+		a->m.path);
+	return err_hint(e, "svrun image lock %s", a->m.dir);
 }
 
-static int parse_progress(const struct build_request *r, struct progress **p, struct err *e)
+static int load_secrets(const struct build_request *r, struct build_secret *v, struct err *e)
 {
-	const char *mode = r->progress ? r->progress : r->timings ? "timings" : NULL;
-
-	return options_progress(mode, false, p, e);
-}
-
-/* A manifest with what every verb needs beside it. */
-struct app {
-	struct config config;
-	struct mirrors mirrors;
-	struct manifest m;
-};
-
-static int app_open(struct app *a, const char *name, struct err *e)
-{
-	if (config_load(&a->config, e) < 0)
-		return -1;
-	if (load_app(&a->m, name, e) < 0) {
-		config_fini(&a->config);
-		return -1;
-	}
-	mirrors_init(&a->mirrors, &a->config);
+	for (size_t i = 0; i < r->secrets.n; i++)
+		if (build_secret_load(&v[i], r->secrets.v[i], e) < 0)
+			return -1;
 	return 0;
 }
 
-static void app_close(struct app *a)
+/* REF of one app is its whole name; a REF that ends in a slash gets NAME:VERSION behind it. */
+static int push(const struct build_request *r, const struct app *a, struct store *s,
+	struct progress *p, struct err *e)
 {
-	mirrors_fini(&a->mirrors);
-	manifest_fini(&a->m);
-	config_fini(&a->config);
-}
+	auto_free char *versioned = NULL, *plain = NULL, *ref = NULL;
+	struct push_options o = {.plain_http = r->plain_http};
+	struct push_result result;
 
-/* ---- lock ---- */
-
-static int lock_app(const struct build_request *r, struct progress *p, struct err *e)
-{
-	struct app a;
-	int rc;
-
-	if (app_open(&a, r->app, e) < 0)
+	build_names(&a->m, &versioned, &plain);
+	ref = mem_printf("%s%s", r->push, str_ends(r->push, "/") ? versioned : "");
+	o.ref = ref;
+	if (image_push(s, &a->config, versioned, &o, p, &result, e) < 0)
 		return -1;
-	rc = r->files ? build_lock_files(&a.m, e) : build_lock(&a.m, &a.mirrors, p, e);
-	if (rc == 0)
-		printf("%s/lock.json\n", a.m.dir);
-	app_close(&a);
-	return rc;
+	progress_note(p, "%s %s", result.ref, result.present ? "is there already" : "pushed");
+	return 0;
 }
 
-int cmd_image_lock(const struct command *self, int argc, char **argv, struct err *e)
+static int export(const struct build_request *r, const struct app *a, struct store *s,
+	const struct digest *key, const struct digest *manifest, struct progress *p, struct err *e)
 {
-	struct build_request r = {0};
-	struct progress *p;
-	const struct option_spec options[] = {
-		{"files", 0, OPTION_FLAG, NULL, "only renew the digests of local files", &r.files},
-		{"progress", 0, OPTION_STRING, "MODE", "auto, plain, json or none", &r.progress},
-		{0},
-	};
-	int rc, n = options_parse(self, options, argc, argv, false, e);
+	struct cache_share_result x;
 
-	if (n < 0 || parse_progress(&r, &p, e) < 0)
+	if (cache_share_export(s, &a->config, r->cache_to, key, manifest, p, &x, e) < 0)
 		return -1;
-	r.app = argv[n];
-	rc = lock_app(&r, p, e);
-	progress_free(p);
-	return rc;
+	if (x.present)
+		progress_note(p, "the shared cache has it");
+	else
+		progress_note(
+			p, "to the shared cache: %zu blobs sent, %zu were there", x.sent, x.there);
+	return 0;
 }
 
-/* ---- build ---- */
+static void print_result(
+	const struct build_request *r, const struct app *a, const struct build_result *b)
+{
+	char text[DIGEST_TEXT + 1];
+	const struct build_count *c = &b->count;
 
-static int build_locked(struct app *a, const struct build_options *o, struct progress *p,
-	struct digest *d, bool *cached, struct err *e)
+	digest_text(&b->manifest, text);
+	if (!r->json) {
+		puts(text);
+		return;
+	}
+	auto_json json_t *j = json_pack(
+		"{s:s, s:s, s:s, s:b, s:b, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}}",
+		"name", a->m.name, "version", a->m.version, "manifest", text, "cached", b->cached,
+		"imported", b->imported, "count", "inputsUnpacked", (json_int_t)c->inputs_unpacked,
+		"inputsReused", (json_int_t)c->inputs_reused, "stepsRun", (json_int_t)c->steps_run,
+		"stepsReused", (json_int_t)c->steps_reused, "layersWritten",
+		(json_int_t)c->layers_written, "layersReused", (json_int_t)c->layers_reused,
+		"bytesUnpacked", (json_int_t)c->bytes_unpacked, "bytesCompressed",
+		(json_int_t)c->bytes_compressed, "bytesWritten", (json_int_t)c->bytes_written);
+
+	output_json(j);
+}
+
+static int build_in_store(const struct build_request *r, struct app *a, const struct lock *l,
+	struct store *s, const struct build_options *o, struct progress *p, struct err *e)
+{
+	struct digest key = build_key(&a->m, l, o->codec);
+	struct build_result b;
+
+	if (build_run(&a->m, l, &a->mirrors, s, o, p, &b, e) < 0)
+		return -1;
+	progress_note(p, "%s:%s %s", a->m.name, a->m.version,
+		b.cached     ? "is up to date"
+		: b.imported ? "came out of the shared cache"
+			     : "built");
+	if ((r->cache_to && export(r, a, s, &key, &b.manifest, p, e) < 0) ||
+		(r->push && push(r, a, s, p, e) < 0))
+		return -1;
+	print_result(r, a, &b);
+	return 0;
+}
+
+static int build_locked(const struct build_request *r, struct app *a, const struct build_options *o,
+	struct progress *p, struct err *e)
 {
 	struct lock l;
 	struct store s;
 	int rc = -1;
 
-	if (lock_load(&l, a->m.dir, e) < 0)
+	if (lock_load_of(&l, &a->m, e) < 0)
 		return -1;
-	if (store_open(&s, a->config.root, true, e) == 0) {
-		rc = mount_sweep(&s, e);
-		if (rc == 0)
-			rc = build_run(&a->m, &l, &a->mirrors, &s, o, p, d, cached, e);
+	if ((!r->locked || check_locked(a, &l, e) == 0) && app_store(&s, a, e) == 0) {
+		rc = build_in_store(r, a, &l, &s, o, p, e);
 		store_close(&s);
 	}
 	lock_fini(&l);
 	return rc;
 }
 
-static int build_app(const struct build_request *r, const struct build_options *o,
-	struct progress *p, struct err *e)
+static int build_app(
+	const struct build_request *r, const char *name, struct progress *p, struct err *e)
 {
-	char text[DIGEST_TEXT + 1];
+	auto_free struct build_secret *secrets = mem_array(r->secrets.n, sizeof(*secrets));
+	struct build_options o = {.no_cache = r->no_cache,
+		.secrets = secrets,
+		.nsecrets = r->secrets.n,
+		.cache_from = r->cache_from,
+		.cache_to = r->cache_to};
+	enum codec codec;
 	struct app a;
-	struct digest d;
-	bool cached;
-	int rc;
+	int rc = load_secrets(r, secrets, e);
 
-	if (app_open(&a, r->app, e) < 0)
-		return -1;
-	rc = build_locked(&a, o, p, &d, &cached, e);
+	if (rc == 0)
+		rc = app_open(&a, name, &r->choice, e);
 	if (rc == 0) {
-		progress_note(
-			p, "%s:%s %s", a.m.name, a.m.version, cached ? "is up to date" : "built");
-		puts(digest_text(&d, text));
+		o.config = &a.config;
+		if (r->compression && codec_parse(r->compression, &codec) == 0)
+			o.codec = &codec;
+		rc = build_locked(r, &a, &o, p, e);
+		app_close(&a);
 	}
-	app_close(&a);
+	for (size_t i = 0; i < r->secrets.n; i++)
+		build_secret_fini(&secrets[i]);
+	return rc;
+}
+
+/* ---- which apps ---- */
+
+struct apps {
+	struct arena arena;
+	const char **v;
+	size_t n, cap;
+};
+
+static void add_app(struct apps *a, const char *name)
+{
+	mem_grow(&a->v, &a->cap, a->n);
+	a->v[a->n++] = arena_strdup(&a->arena, name);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+/* Every folder in manifests/ that has a manifest.json. */
+static int list_all(struct apps *a, struct err *e)
+{
+	DIR *dir = opendir("manifests");
+	struct dirent *x;
+
+	if (!dir)
+		return err_sys(e, "--all: open manifests");
+	while ((x = readdir(dir)) && a->n < APPS_MAX) {
+		auto_free char *path = mem_printf("manifests/%s/manifest.json", x->d_name);
+		struct stat st;
+
+		if (x->d_name[0] != '.' && sys_fstatat(AT_FDCWD, path, &st, 0) == 0)
+			add_app(a, x->d_name);
+	}
+	closedir(dir);
+	if (a->n == 0)
+		return err_set(e, ERR_NOT_FOUND, "--all: no manifests/NAME/manifest.json here");
+	qsort(a->v, a->n, sizeof(*a->v), by_text);
+	return 0;
+}
+
+static int choose_apps(
+	struct apps *a, const struct build_request *r, char **argv, int n, struct err *e)
+{
+	if (r->all && n > 0)
+		return err_set(e, ERR_USAGE, "--all goes without names");
+	if (r->all)
+		return list_all(a, e);
+	for (int i = 0; i < n; i++)
+		add_app(a, argv[i]);
+	if (n > 0)
+		return 0;
+	err_set(e, ERR_USAGE, "which app?");
+	return err_hint(e, "svrun image build APP..., or --all");
+}
+
+/* ---- the command ---- */
+
+static int check_request(struct build_request *r, size_t *jobs, struct err *e)
+{
+	enum codec codec;
+	uint64_t n;
+
+	if (r->compression && codec_parse(r->compression, &codec) < 0)
+		return err_set(e, ERR_USAGE, "--compression: expected zstd, gzip or none, got '%s'",
+			r->compression);
+	if (output_format(r->format, &r->json, e) < 0)
+		return -1;
+	*jobs = workers_cores();
+	if (!r->jobs)
+		return 0;
+	if (str_u64(r->jobs, JOBS_MAX, &n) < 0 || n == 0)
+		return err_set(
+			e, ERR_USAGE, "--jobs: expected 1 to %d, got '%s'", JOBS_MAX, r->jobs);
+	*jobs = n;
+	return 0;
+}
+
+static int build(struct build_request *r, char **argv, int n, struct err *e)
+{
+	struct progress *p = NULL;
+	struct apps apps = {0};
+	size_t jobs;
+	int rc = -1;
+
+	if (check_request(r, &jobs, e) == 0 && choose_apps(&apps, r, argv, n, e) == 0 &&
+		options_progress(r->progress  ? r->progress
+				 : r->timings ? "timings"
+					      : NULL,
+			r->quiet, &p, e) == 0) {
+		if (apps.n > 1 && r->push && !str_ends(r->push, "/"))
+			rc = err_set(e, ERR_USAGE,
+				"--push: of several apps, the repository must end in a slash");
+		else
+			rc = apps.n == 1 ? build_app(r, apps.v[0], p, e)
+					 : build_many(r, apps.v, apps.n, jobs, p, e);
+	}
+	progress_free(p);
+	free(apps.v);
+	arena_fini(&apps.arena);
 	return rc;
 }
 
 int cmd_image_build(const struct command *self, int argc, char **argv, struct err *e)
 {
 	struct build_request r = {0};
-	struct build_options o = {0};
-	struct progress *p;
-	enum codec codec;
 	const struct option_spec options[] = {
-		{"no-cache", 0, OPTION_FLAG, NULL, "build even when nothing changed", &r.no_cache},
+		{"all", 'a', OPTION_FLAG, NULL, "every app in manifests/", &r.all},
+		{"locked", 0, OPTION_FLAG, NULL,
+			"fail when anything is other than when the lock was made", &r.locked},
+		{"jobs", 'j', OPTION_STRING, "N", "so many apps at a time", &r.jobs},
+		{"push", 0, OPTION_STRING, "REF",
+			"send the image there; REF/ gets NAME:VERSION behind it", &r.push},
+		{"plain-http", 0, OPTION_FLAG, NULL, "push without TLS", &r.plain_http},
+		APP_CHOICE_OPTIONS(r.choice),
+		{"secret", 0, OPTION_LIST, "ID=FILE", "a file for steps that name it", &r.secrets},
+		{"cache-from", 0, OPTION_STRING, "REF",
+			"a repository that may have the image of these inputs", &r.cache_from},
+		{"cache-to", 0, OPTION_STRING, "REF", "put it into this repository", &r.cache_to},
+		{"no-cache", 0, OPTION_FLAG, NULL, "do everything again", &r.no_cache},
 		{"compression", 0, OPTION_STRING, "CODEC",
 			"zstd, gzip or none instead of the manifest's", &r.compression},
+		{"format", 0, OPTION_STRING, "FORMAT", "table or json: what was done", &r.format},
 		{"progress", 0, OPTION_STRING, "MODE", "auto, plain, json or none", &r.progress},
 		{"timings", 0, OPTION_FLAG, NULL, "print 'timing STAGE N ms' lines", &r.timings},
 		{"quiet", 'q', OPTION_FLAG, NULL, "print the manifest's digest only", &r.quiet},
 		{0},
 	};
-	int rc, n = options_parse(self, options, argc, argv, false, e);
+	int n = options_parse(self, options, argc, argv, false, e);
+	int rc = n < 0 ? -1 : build(&r, argv + n, argc - n, e);
 
-	if (n < 0)
-		return -1;
-	if (r.compression && codec_parse(r.compression, &codec) < 0)
-		return err_set(e, ERR_USAGE, "--compression: expected zstd, gzip or none, got '%s'",
-			r.compression);
-	if (r.quiet)
-		r.progress = "none";
-	if (parse_progress(&r, &p, e) < 0)
-		return -1;
-	r.app = argv[n];
-	o.no_cache = r.no_cache;
-	o.codec = r.compression ? &codec : NULL;
-	rc = build_app(&r, &o, p, e);
-	progress_free(p);
+	option_list_fini(&r.choice.vars);
+	option_list_fini(&r.secrets);
 	return rc;
 }

@@ -43,8 +43,12 @@ int cmd_image_rm(const struct command *self, int argc, char **argv, struct err *
 int cmd_image_tag(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/verify-cmd.c */
 int cmd_image_verify(const struct command *self, int argc, char **argv, struct err *e);
-/* svrun/build-cmds.c */
+/* svrun/lock-cmd.c */
 int cmd_image_lock(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/plan-cmds.c */
+int cmd_image_plan(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_log(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/build-cmds.c */
 int cmd_image_build(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/login-cmds.c */
 int cmd_image_login(const struct command *self, int argc, char **argv, struct err *e);
