@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "builder/image-config.h"
+#include "builder/license.h"
 #include "builder/npm.h"
 #include "builder/purl.h"
 #include "builder/resolve.h"
@@ -176,7 +177,7 @@ static const char *model_license(struct making *x, const struct model_license *l
 		return NULL;
 	if (l->spdx)
 		return keep(x, l->spdx);
-	return l->name ? arena_printf(&x->b->arena, "LicenseRef-%s", l->name) : NULL;
+	return l->name ? license_of_text(&x->b->arena, l->name) : NULL;
 }
 
 /* Slashes of "org/name" separate namespace and name. */
