@@ -244,7 +244,7 @@ static int build(struct build_request *r, char **argv, int n, struct err *e)
 {
 	struct progress *p = NULL;
 	struct apps apps = {0};
-	size_t jobs;
+	size_t jobs = 1;
 	int rc = -1;
 
 	if (check_request(r, &jobs, e) == 0 && choose_apps(&apps, r, argv, n, e) == 0 &&
