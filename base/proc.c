@@ -46,16 +46,20 @@ static int spawn(const struct proc *p, int in, int out, int errfd, pid_t *pid)
 	return rc ? -1 : 0;
 }
 
-/* Read what is there into b (or nowhere). 1: more may come, 0: end, -1: too long. */
-static int drain(int fd, struct buf *b, struct err *e)
+/* Read what is there into b (or nowhere), or hand it to p->take. 1: more may come, 0: end, -1: too
+ * long. */
+static int drain(int fd, struct buf *b, const struct proc *p, struct err *e)
 {
-	char tmp[8192];
+	char tmp[32768];
 	ssize_t n = sys_read(fd, tmp, sizeof(tmp));
 	int rc;
 
 	if (n <= 0)
 		return 0;
-	rc = b && buf_add(b, tmp, (size_t)n, e) < 0 ? -1 : 1;
+	if (p)
+		rc = p->take(p->ctx, tmp, (size_t)n, e) < 0 ? -1 : 1;
+	else
+		rc = b && buf_add(b, tmp, (size_t)n, e) < 0 ? -1 : 1;
 	explicit_bzero(tmp, (size_t)n);
 	return rc;
 }
@@ -87,7 +91,7 @@ static int collect(int out, int errfd, const struct proc *p, double until, struc
 
 			if (fds[i].fd < 0 || !fds[i].revents)
 				continue;
-			rc = drain(fds[i].fd, bufs[i], e);
+			rc = drain(fds[i].fd, bufs[i], i == 0 && p->take ? p : NULL, e);
 			if (rc < 0)
 				return -1;
 			if (rc == 0)

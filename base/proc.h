@@ -13,6 +13,9 @@ struct proc {
 	size_t in_size;
 	unsigned seconds;   /* it is killed when it has not ended by then; 0: never */
 	struct buf *out;    /* stdout; NULL: /dev/null */
+	/* stdout piece by piece, instead of `out`; -1 of it ends the program. */
+	int (*take)(void *ctx, const void *data, size_t n, struct err *e);
+	void *ctx;
 	struct buf *errout; /* stderr; NULL: joined into the error text on failure */
 };
 

@@ -353,6 +353,8 @@ static int unpack_member(struct unpack *u, struct archive_entry *en, struct err 
 		return refuse_limit(u, name, "is one too many", u->rules->max_entries, e);
 	u->names += strlen(name);
 	mapped = map_path(u, name, u->path, e);
+	if (mapped > 0 && u->rules->keep && !u->rules->keep(u->rules->keep_ctx, u->path))
+		mapped = 0;
 	if (mapped < 0 || fill_attr(u, en, name, &a, e) < 0)
 		return -1;
 	if (mapped && !u->path[0] && a.type != NODE_DIR)

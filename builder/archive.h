@@ -6,8 +6,8 @@
 #define BUILDER_ARCHIVE_H
 
 #include "builder/content.h"
-#include "images/entries.h"
 #include "builder/prune.h"
+#include "images/entries.h"
 
 struct archive;
 
@@ -24,7 +24,10 @@ struct archive_rules {
 	bool no_links;      /* refuse everything but files and folders (npm) */
 	bool same_twice;    /* a file may come again with the same mode and bytes (npm has such) */
 	const struct prune *prune; /* do not keep the data of what it names; NULL: all is kept */
-	uint64_t max_bytes;        /* of all file data */
+	/* What of it is wanted, by the path that it gets; the rest is left out. NULL: all. */
+	bool (*keep)(const void *ctx, const char *path);
+	const void *keep_ctx;
+	uint64_t max_bytes; /* of all file data */
 	uint64_t max_file;         /* of one file */
 	size_t max_entries;
 	int64_t mtime; /* >= 0: for every entry, instead of the archive's */

@@ -12,26 +12,42 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-int local_open(const char *dir, const char *path, uint64_t *size, struct err *e)
+static int open_beneath(const char *dir, const char *path, int flags, struct err *e)
 {
-	struct stat st;
-	auto_fd int dirfd = sys_open(dir, O_RDONLY | O_DIRECTORY, 0);
+	bool parent = str_starts(path, "../");
+	auto_free char *from = mem_printf("%s%s", dir, parent ? "/.." : "");
+	auto_fd int dirfd = sys_open(from, O_RDONLY | O_DIRECTORY, 0);
 
 	if (dirfd < 0)
-		return err_sys(e, "open %s", dir);
+		return err_sys(e, "open %s", from);
 
-	auto_fd int fd = sys_open_beneath(dirfd, path, O_RDONLY | O_NONBLOCK, 0);
+	auto_fd int fd = sys_open_beneath(dirfd, parent ? path + 3 : path, flags, 0);
 
 	if (fd < 0 && errno == EXDEV)
 		return err_set(
 			e, ERR_DENIED, "%s/%s: leads out of the manifest's folder", dir, path);
-	if (fd < 0 || sys_fstat(fd, &st) < 0)
+	return fd < 0 ? err_sys(e, "open %s/%s", dir, path) : steal_fd(&fd);
+}
+
+int local_open(const char *dir, const char *path, uint64_t *size, struct err *e)
+{
+	struct stat st;
+	auto_fd int fd = open_beneath(dir, path, O_RDONLY | O_NONBLOCK, e);
+
+	if (fd < 0)
+		return -1;
+	if (sys_fstat(fd, &st) < 0)
 		return err_sys(e, "open %s/%s", dir, path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, ERR_USAGE, "%s/%s: not a regular file", dir, path);
 	if (size)
 		*size = (uint64_t)st.st_size;
 	return steal_fd(&fd);
+}
+
+int local_open_dir(const char *dir, const char *path, struct err *e)
+{
+	return open_beneath(dir, path, O_RDONLY | O_DIRECTORY, e);
 }
 
 /* What identifies an unchanged file, as a key of the pool's notes. */

@@ -5,9 +5,13 @@
 #include "builder/lock.h"
 #include "images/pool.h"
 
-/* Open dir/path read-only, never through a link that leads out of dir; a regular file. Errors name
- * the path. */
+/* Open dir/path read-only, never through a link that leads out of dir; a regular file. A path
+ * "../NAME/..." is beside a parent manifest (resolve.h): it may lead nowhere but into the folder
+ * that holds all manifests. Errors name the path. */
 int local_open(const char *dir, const char *path, uint64_t *size, struct err *e) must_check;
+
+/* A folder, likewise. */
+int local_open_dir(const char *dir, const char *path, struct err *e) must_check;
 
 /* sha256 and size of dir/path. With a pool, the digest of a file whose device, inode, size, mtime
  * and ctime are those of an earlier call comes from the pool's notes, so that a build with nothing

@@ -1,0 +1,137 @@
+#include "builder/image-input.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "base/sys.h"
+#include "images/config.h"
+#include "images/pool.h"
+#include "images/pull.h"
+#include "images/referrers.h"
+#include "images/registry.h"
+#include "images/signature.h"
+
+#define STORE_PREFIX "store:"
+
+/* Is it there whole: does a name lead to it? 1, 0, -1. */
+static int in_store(struct store *s, const struct digest *d, struct err *e)
+{
+	auto_free struct digest *v = NULL;
+	size_t n = 0;
+
+	if (store_manifests(s, &v, &n, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (digest_eq(&v[i], d))
+			return 1;
+	return 0;
+}
+
+/* The image for this machine, when d is an index. 1, 0: its manifest is not here. */
+static int chosen(struct store *s, const char *ref, struct digest *d, struct err *e)
+{
+	struct err fault = {0};
+
+	if (store_choose(s, ref, d, &fault) == 0)
+		return store_has(s, d);
+	if (fault.kind == ERR_NOT_FOUND)
+		return 0;
+	if (e)
+		*e = fault;
+	return -1;
+}
+
+static int pull(struct store *s, const struct config *c, const char *ref,
+	const struct digest *digest, struct progress *p, struct digest *manifest, struct err *e)
+{
+	char text[DIGEST_TEXT + 1];
+	auto_free char *pinned = strchr(ref, '@')
+					 ? mem_strdup(ref)
+					 : mem_printf("%s@%s", ref, digest_text(digest, text));
+	const struct pull_options o = {0};
+	struct pull_result r;
+
+	if (image_pull(s, c, pinned, &o, p, &r, e) < 0)
+		return -1;
+	*manifest = r.manifest;
+	return 0;
+}
+
+int image_input(struct store *s, const char *ref, const struct digest *digest, struct progress *p,
+	struct digest *manifest, struct err *e)
+{
+	char text[DIGEST_TEXT + 1];
+	struct config c;
+	int rc = in_store(s, digest, e);
+
+	*manifest = *digest;
+	if (rc > 0)
+		rc = chosen(s, ref, manifest, e);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	if (str_starts(ref, STORE_PREFIX)) {
+		err_set(e, ERR_NOT_FOUND, "%s is not in the store as %s", ref,
+			digest_text(digest, text));
+		return err_hint(
+			e, "svrun image inspect %s shows its digest", ref + strlen(STORE_PREFIX));
+	}
+	if (config_load(&c, e) < 0)
+		return -1;
+	rc = pull(s, &c, ref, digest, p, manifest, e);
+	config_fini(&c);
+	return rc;
+}
+
+/* ---- signatures ---- */
+
+static int fetch_signatures(struct store *s, const struct config *c, const char *ref,
+	const struct digest *digest, struct err *e)
+{
+	struct reference r;
+	size_t n;
+	struct registry *registry;
+	int rc;
+
+	if (reference_expand(c, ref, &r, 1, &n, e) < 0)
+		return -1;
+
+	struct registry_options o = {.config = c, .host = r.host, .path = r.path};
+	auto_fd int hold = pool_hold(s->fd, e);
+
+	registry = hold < 0 ? NULL : registry_open(&o, e);
+	if (!registry)
+		return -1;
+	rc = referrers_fetch(registry, s, digest, e);
+	registry_close(registry);
+	return rc;
+}
+
+static int verify(struct store *s, const char *ref, const struct digest *digest,
+	struct sign_key *key, struct err *e)
+{
+	struct config c;
+	int rc;
+
+	if (sign_verify_image(s, digest, &key, 1, NULL) == 0)
+		return 0;
+	if (str_starts(ref, STORE_PREFIX))
+		return sign_verify_image(s, digest, &key, 1, e);
+	if (config_load(&c, e) < 0)
+		return -1;
+	rc = fetch_signatures(s, &c, ref, digest, e);
+	config_fini(&c);
+	return rc < 0 ? -1 : sign_verify_image(s, digest, &key, 1, e);
+}
+
+int image_input_verify(struct store *s, const char *ref, const struct digest *digest,
+	const char *path, struct err *e)
+{
+	struct sign_key *key;
+	int rc;
+
+	if (sign_key_load_public(&key, path, e) < 0)
+		return -1;
+	rc = verify(s, ref, digest, key, e);
+	sign_key_free(key);
+	return rc;
+}

@@ -1,0 +1,20 @@
+/* Another image as an input: named by a reference, pinned by its digest. */
+#ifndef BUILDER_IMAGE_INPUT_H
+#define BUILDER_IMAGE_INPUT_H
+
+#include "images/progress.h"
+#include "images/store.h"
+
+/* Have the image in the store that a digest names (a manifest's or an index's): from the store, or
+ * pulled by that digest, as the site's configuration says. ref: "HOST/NAME[:TAG]", or "store:NAME",
+ * which is never pulled. *manifest is the image for this machine. The pool must not be open in this
+ * process. */
+int image_input(struct store *s, const char *ref, const struct digest *digest, struct progress *p,
+	struct digest *manifest, struct err *e) must_check;
+
+/* Is what that digest names signed by the public key in the file at path? Signatures are looked for
+ * in the store, then in the registry of ref. DENIED says what was found. */
+int image_input_verify(struct store *s, const char *ref, const struct digest *digest,
+	const char *path, struct err *e) must_check;
+
+#endif
