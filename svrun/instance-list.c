@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -103,6 +105,73 @@ void instance_list_free(struct instance_info *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		free(v[i].image);
 	free(v);
+}
+
+/* ---- one, from outside ---- */
+
+/* Its process, when that is still in its cgroup: a number that the kernel has given to another
+ * process since is not. */
+static int find_process(struct instance_view *v, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(64);
+	auto_free pid_t *pids = NULL;
+	struct cgroup cgroup;
+	size_t n = 0;
+	uint64_t pid;
+	int rc;
+
+	if (file_read(v->dir, "pid", &text, NULL) < 0 || !text.len)
+		return 0;
+	text.data[strcspn(text.data, "\n")] = '\0';
+	if (str_u64(text.data, INT32_MAX, &pid) < 0)
+		return err_set(e, ERR_CORRUPT, "instance %s: its pid is no number", v->id);
+	v->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	if (v->pidfd < 0)
+		return errno == ESRCH ? 0 : err_sys(e, "process %d", (int)pid);
+	if (cgroup_open(&cgroup, &v->cgroup, e) < 0)
+		return -1;
+	rc = cgroup_pids(&cgroup, &pids, &n, e);
+	cgroup_fini(&cgroup);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (pids[i] == (pid_t)pid)
+			v->pid = (pid_t)pid;
+	if (!v->pid)
+		sys_close_ref(&v->pidfd);
+	return rc;
+}
+
+/* Only what has ended is locked: svrun would take a lock on what it is just making for another's
+ * clean-up. */
+static int look(struct instance_view *v, int all, struct err *e)
+{
+	v->running = faccessat(v->dir, "state.json", F_OK, 0) < 0;
+	if (v->running)
+		return instance_place(all, v->id, &v->cgroup, e) < 0 ? -1 : find_process(v, e);
+	if (sys_flock(v->dir, LOCK_SH | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return err_sys(e, "lock container %s", v->id);
+	return err_set(e, ERR_EXISTS, "container %s is being removed", v->id);
+}
+
+int instance_open(int root, const char *id, struct instance_view *v, struct err *e)
+{
+	auto_fd int all = sys_openat(root, "instances", O_RDONLY | O_DIRECTORY, 0);
+
+	*v = (struct instance_view){.dir = open_one(all, id, e), .pidfd = -1};
+	if (v->dir < 0)
+		return -1;
+	snprintf(v->id, sizeof(v->id), "%s", id);
+	if (look(v, all, e) == 0)
+		return 0;
+	instance_close(v);
+	return -1;
+}
+
+void instance_close(struct instance_view *v)
+{
+	sys_close_ref(&v->dir);
+	sys_close_ref(&v->pidfd);
 }
 
 int instance_remove(int root, const char *id, struct err *e)

@@ -163,8 +163,12 @@ static int open_mount_points(struct instance *i, struct err *e)
 
 int instance_overlay(struct instance *i, const char *lower, struct err *e)
 {
-	char options[4][64];
-	const char *data[4] = {options[0], options[1], options[2], "volatile"};
+	char options[3][64];
+	/* Changed files and renamed folders are whole in upper/, whatever the host's defaults are:
+	 * `svrun image commit` reads it. */
+	const char *data[] = {
+		options[0], options[1], options[2], "metacopy=off", "redirect_dir=off", "volatile"};
+	size_t n = sizeof(data) / sizeof(data[0]);
 	auto_fd int low = sys_open(lower, O_PATH | O_DIRECTORY, 0);
 
 	if (low < 0)
@@ -180,7 +184,7 @@ int instance_overlay(struct instance *i, const char *lower, struct err *e)
 	snprintf(options[2], sizeof(options[2]), "workdir=/proc/self/fd/%d/work", i->dir);
 	/* Of an --rm instance nothing is kept: without volatile, unmounting would first write all
 	 * of it to the disk, and wait. */
-	return fs_mount("overlay", "overlay", data, i->rm ? 4 : 3, MOUNT_ATTR_NODEV, e);
+	return fs_mount("overlay", "overlay", data, i->rm ? n : n - 1, MOUNT_ATTR_NODEV, e);
 }
 
 int instance_write(struct instance *i, const char *name, const char *text, size_t n, struct err *e)
@@ -210,6 +214,21 @@ static int cgroup_path(int all, const char *id, char out[INSTANCE_CGROUP_SIZE], 
 int instance_cgroup(const struct instance *i, char out[INSTANCE_CGROUP_SIZE], struct err *e)
 {
 	return cgroup_path(i->all, i->id, out, e);
+}
+
+int instance_place(int all, const char *id, struct cgroup_place *p, struct err *e)
+{
+	char path[INSTANCE_CGROUP_SIZE];
+
+	return cgroup_path(all, id, path, e) < 0 ? -1 : cgroup_place(p, path, id, false, e);
+}
+
+int instance_started(struct instance *i, pid_t pid, struct err *e)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d\n", (int)pid);
+
+	return instance_write(i, "pid", text, (size_t)n, e);
 }
 
 /* ---- the end ---- */
@@ -276,7 +295,7 @@ static bool wants_removal(int dir)
 
 static int sweep_one(int all, const char *id, struct err *e)
 {
-	char state[INSTANCE_ID_MAX + 16], cgroup[INSTANCE_CGROUP_SIZE];
+	char state[INSTANCE_ID_MAX + 16];
 	struct cgroup_place place;
 
 	snprintf(state, sizeof(state), "%.*s/state.json", INSTANCE_ID_MAX, id);
@@ -289,8 +308,7 @@ static int sweep_one(int all, const char *id, struct err *e)
 		return errno == EWOULDBLOCK ? 0 : err_sys(e, "instance %s: lock", id);
 	if (faccessat(all, state, F_OK, 0) == 0) /* ended between the two */
 		return 0;
-	if (cgroup_path(all, id, cgroup, e) < 0 || cgroup_place(&place, cgroup, id, false, e) < 0 ||
-		cgroup_destroy(&place, e) < 0)
+	if (instance_place(all, id, &place, e) < 0 || cgroup_destroy(&place, e) < 0)
 		return -1;
 	return wants_removal(dir) ? remove_folder(all, id, e)
 				  : write_state(dir, KILLED, "svrun was killed", e);

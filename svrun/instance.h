@@ -3,6 +3,7 @@
  *   config.json   the OCI bundle's configuration, as it was started
  *   hosts ...     small files that are bound over the image's
  *   upper/ work/  what the container wrote (overlayfs; never attached on the host)
+ *   pid           once it has started: its first process
  *   state.json    after its end, unless --rm: how it ended
  *
  * Beside them ROOT/mountpoints/ has the folders and files that every container needs to mount on.
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "runtime/cgroup.h"
 
 enum { INSTANCE_ID_MAX = 64, INSTANCE_CGROUP_SIZE = INSTANCE_ID_MAX + 48 };
 
@@ -46,6 +48,12 @@ int instance_write(
 int instance_cgroup(
 	const struct instance *i, char out[INSTANCE_CGROUP_SIZE], struct err *e) must_check;
 
+/* It runs: from now on instance_open() tells which process is its first one. */
+int instance_started(struct instance *i, pid_t pid, struct err *e) must_check;
+
+/* Where the cgroup of an instance of the folder `all` (ROOT/instances) is. */
+int instance_place(int all, const char *id, struct cgroup_place *p, struct err *e) must_check;
+
 /* The end: remove the folder (rm), or write state.json. Closes i. */
 int instance_end(struct instance *i, int status, struct err *e) must_check;
 /* Remove what was made, before anything ran. Closes i. */
@@ -65,6 +73,20 @@ struct instance_info {
 /* All of them, sorted by id. Free with instance_list_free(). */
 int instance_list(int root, struct instance_info **v, size_t *n, struct err *e) must_check;
 void instance_list_free(struct instance_info *v, size_t n);
+
+/* One of them, seen from outside. While it is open, one that has ended is not removed; one that
+ * runs may end at any time: pidfd tells. */
+struct instance_view {
+	char id[INSTANCE_ID_MAX + 1];
+	int dir; /* its folder */
+	bool running;
+	pid_t pid;                  /* of its first process; 0: it has not started yet, or ended */
+	int pidfd;                  /* or -1 */
+	struct cgroup_place cgroup; /* when it runs */
+};
+/* NOT_FOUND hints at `svrun ps`. */
+int instance_open(int root, const char *id, struct instance_view *v, struct err *e) must_check;
+void instance_close(struct instance_view *v);
 
 /* Remove an instance that has ended, with all it wrote. EXISTS: it runs. NOT_FOUND, USAGE (no id).
  */

@@ -147,6 +147,8 @@ static int run_container(struct running *r, int *status, struct err *e)
 
 		r->started = true;
 		timing(r->o, "start", r->begun);
+		if (instance_started(r->instance, container_pid(c), e) < 0)
+			warn_of(e);
 		rc = supervise_run(r->sup, &process, status, e);
 	}
 	if (rc == 0 && container_out_of_memory(c))
