@@ -67,6 +67,9 @@ static void take_document(struct manifest *m)
 
 static void take_choice(struct manifest *m)
 {
+	for (size_t i = 0; i < m->ntests; i++)
+		if (m->tests[i].expect.type && str_eq(m->tests[i].expect.type, "symlink"))
+			m->tests[i].expect.type = "link";
 	m->mode = resolved_mode(m->source);
 	m->matrix = resolved_entry(m->source);
 	for (size_t i = 0; i < m->nvars; i++)

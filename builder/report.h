@@ -27,6 +27,7 @@ enum {
 	SV_INHERIT = 16,     /* a parent in "from" that cannot be one */
 	SV_PORT = 20,        /* a port twice */
 	SV_SECRET = 130,     /* looks like a secret */
+	SV_PICKLE = 141,     /* weights that run code when they are loaded */
 };
 
 /* One complaint. What is not set is not printed. */

@@ -113,6 +113,25 @@ static void merge_family(struct resolved *r, struct merge *m)
 	}
 }
 
+/* null is as if the key was not there: it takes away what was inherited. */
+static void drop_nulls(struct value *v, const struct key *k)
+{
+	size_t n = 0;
+
+	if ((v->kind != JSON_OBJECT && v->kind != JSON_ARRAY) || k->kind == V_JSON)
+		return;
+	for (size_t i = 0; i < v->n; i++) {
+		struct key child = schema_child(k, v->v[i]->key);
+
+		if (child.kind)
+			drop_nulls(v->v[i], &child);
+		if (v->kind == JSON_ARRAY || !child.kind || child.kind == V_JSON ||
+			v->v[i]->kind != JSON_NULL)
+			v->v[n++] = v->v[i];
+	}
+	v->n = n;
+}
+
 static void make_json(struct resolved *r)
 {
 	static const char *const gone[] = {"from", "vars", "matrix", "modes"};
@@ -152,6 +171,7 @@ static int settle(struct resolved *r, const struct manifest_choice *choice, stru
 		merge_settle_modes(&m, modes, &k);
 	}
 	vars_expand(&r->vars, r->root, &root_key);
+	drop_nulls(r->root, &root_key);
 	make_json(r);
 	return 0;
 }
@@ -233,7 +253,7 @@ struct strings resolved_modes(const struct resolved *r)
 /* One step of a pointer, unescaped, in a buffer of its own. */
 static const char *step_of(const char *p, size_t n, struct buf *key)
 {
-	key->len = 0;
+	buf_fini(key);
 	for (size_t i = 0; i < n; i++) {
 		bool escape = p[i] == '~' && i + 1 < n && (p[i + 1] == '0' || p[i + 1] == '1');
 

@@ -41,6 +41,11 @@ static bool is_source_url(const char *s)
 	       (!str_starts(s, "file:") && !strstr(s, "://") && is_reference(s));
 }
 
+static bool is_model_url(const char *s)
+{
+	return rule_is_address(s) || (!strstr(s, "://") && is_reference(s));
+}
+
 const struct rule rule_local = {.ok = is_local,
 	.expected = "a relative path without . .. // or a final slash",
 	.code = SV_PATH,
@@ -53,6 +58,9 @@ const struct rule rule_source_url = {.ok = is_source_url,
 	.local = LOCAL_URL};
 const struct rule rule_locked_url = {
 	.ok = is_locked_url, .expected = "mirror:NAME/path, https://HOST/path or file:PATH"};
+const struct rule rule_model_url = {.ok = is_model_url,
+	.expected = "mirror:NAME/path or https://HOST/path, without credentials and query, or an "
+		    "image's reference"};
 const struct rule rule_reference = {
 	.ok = is_reference, .expected = "an image: HOST/NAME:TAG, or store:NAME"};
 

@@ -17,7 +17,8 @@ extern const struct rule rule_mirror_uri, rule_suite, rule_component, rule_packa
 extern const struct rule rule_address;
 /* Files beside the manifest: a path, a keyring (or keyring:NAME), the address of a source (or
  * file:PATH), the lock's form of it. */
-extern const struct rule rule_local, rule_signed_by, rule_source_url, rule_locked_url;
+extern const struct rule rule_local, rule_signed_by, rule_source_url, rule_locked_url,
+	rule_model_url;
 /* Other inputs. */
 extern const struct rule rule_from, rule_reference, rule_commit, rule_snapshot,
 	rule_version_pattern, rule_dist_name, rule_dist_version, rule_wheel_file, rule_specifier,
