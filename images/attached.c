@@ -143,6 +143,49 @@ int attached_add(
 						      : list_it(s, subject, descriptor, NULL, e);
 }
 
+static int blob_in(const json_t *o, int (*fn)(void *ctx, const struct digest *d, struct err *e),
+	void *ctx, struct err *e)
+{
+	struct descriptor d;
+
+	return descriptor_read(&d, o, NULL) < 0 ? 0 : fn(ctx, &d.digest, e);
+}
+
+static int blobs_of(struct store *s, const struct digest *manifest,
+	int (*fn)(void *ctx, const struct digest *d, struct err *e), void *ctx, struct err *e)
+{
+	auto_buf struct buf b = {0};
+	auto_json json_t *doc = NULL;
+	const json_t *o;
+	size_t i;
+
+	if (store_blob_read(s, manifest, ATTACHED_DOCUMENT_MAX, &b, NULL) < 0)
+		return 0;
+	doc = json_parse(b.data ? b.data : "", b.len, NULL);
+	if (blob_in(json_object_get(doc, "config"), fn, ctx, e) < 0)
+		return -1;
+	json_array_foreach (json_object_get(doc, "layers"), i, o)
+		if (blob_in(o, fn, ctx, e) < 0)
+			return -1;
+	return fn(ctx, manifest, e);
+}
+
+int attached_blobs(struct store *s, const struct digest *subject,
+	int (*fn)(void *ctx, const struct digest *d, struct err *e), void *ctx, struct err *e)
+{
+	auto_json json_t *list = attached_list(s, subject, e);
+	struct descriptor d;
+	const json_t *o;
+	size_t i;
+
+	if (!list)
+		return -1;
+	json_array_foreach (list, i, o)
+		if (descriptor_read(&d, o, e) < 0 || blobs_of(s, &d.digest, fn, ctx, e) < 0)
+			return -1;
+	return 0;
+}
+
 int attached_remove(struct store *s, const struct digest *subject, struct err *e)
 {
 	char path[16 + DIGEST_HEX];
