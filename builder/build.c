@@ -284,6 +284,9 @@ static int run_steps(struct build *b, struct composed *c, struct err *e)
 {
 	auto_free char *folder = build_log_folder(b->m);
 	auto_free char *logs = mem_printf("%s/%s", b->s->path, folder);
+	auto_free char *command = mem_printf("svrun image build %s%s%s%s%s", b->m->dir,
+		b->m->mode ? " --mode " : "", b->m->mode ? b->m->mode : "",
+		b->m->matrix ? " --matrix " : "", b->m->matrix ? b->m->matrix : "");
 	struct step_context x = {.m = b->m,
 		.l = b->l,
 		.s = b->s,
@@ -292,7 +295,9 @@ static int run_steps(struct build *b, struct composed *c, struct err *e)
 		.secrets = b->o->secrets,
 		.nsecrets = b->o->nsecrets,
 		.no_cache = b->o->no_cache,
-		.logs = logs};
+		.count = &b->r->count,
+		.logs = logs,
+		.command = command};
 
 	if (sys_mkdir_p(b->s->fd, folder, 0700) < 0)
 		return err_sys(e, "create %s", logs);

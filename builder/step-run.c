@@ -309,9 +309,13 @@ int step_changes(struct steps *s, const struct step *st, struct tree *view, stru
 	struct digest key = key_of(s, st, view);
 	int rc = load(s, st, &key, out, e);
 
+	if (rc > 0 && s->x->count)
+		s->x->count->steps_reused++;
 	if (rc != 0)
 		return rc < 0 ? err_ctx(e, "step %s", st->id) : 0;
 	if (run_now(s, st, view, out, e) < 0)
 		return -1;
+	if (s->x->count)
+		s->x->count->steps_run++;
 	return save(s, st, &key, out, e) < 0 ? err_ctx(e, "keep step %s", st->id) : 0;
 }

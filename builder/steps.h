@@ -16,8 +16,9 @@ struct step_context {
 	const struct build_secret *secrets; /* --secret ID=FILE */
 	size_t nsecrets;
 	bool no_cache;
-	const char *logs;    /* folder, there: LOGS/ID.log of each step ("run:ID", "dpkg", ...) */
-	const char *command; /* that runs this build again, for errors; NULL: made up */
+	const char *logs; /* folder, there: LOGS/ID.log of each step ("run:ID", "dpkg", ...) */
+	struct build_count *count; /* may be NULL */
+	const char *command;       /* that runs this build again, for errors; NULL: made up */
 };
 
 /* Code of these steps:
