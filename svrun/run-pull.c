@@ -66,30 +66,37 @@ static bool from_registry(const struct config *c, const char *image)
 }
 
 /* What it prints is not the container's output. */
-static int pull(const char *image, struct err *e)
+int run_helper(const char *const *words, struct err *e)
 {
-	char *const argv[] = {mem_strdup("svrun"), mem_strdup("image"), mem_strdup("pull"),
-		mem_strdup(image), NULL};
+	char *argv[16] = {NULL};
 	int status = 0;
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		struct err fault = {0};
 
+		for (size_t i = 0; words[i] && i + 1 < sizeof(argv) / sizeof(argv[0]); i++)
+			argv[i] = mem_strdup(words[i]);
 		if (sys_dup3(STDERR_FILENO, STDOUT_FILENO, 0) >= 0)
 			command_exec("svrun-image", argv, &fault);
 		err_print(&fault, "svrun");
 		_exit(125);
 	}
-	for (size_t i = 0; argv[i]; i++)
-		free(argv[i]);
 	if (pid < 0)
 		return err_sys(e, "fork");
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return err_sys(e, "wait for svrun image pull");
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
+			return err_sys(e, "wait for svrun-image");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int pull(const char *image, struct err *e)
+{
+	const char *const words[] = {"svrun", "image", "pull", image, NULL};
+	int status = run_helper(words, e);
+
+	if (status <= 0)
+		return status;
 	return err_set(e, ERR_NOT_FOUND, "the image could not be pulled");
 }
 

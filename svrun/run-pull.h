@@ -18,4 +18,8 @@ int run_pull(const struct run_options *o, struct err *e) must_check;
 int run_find(const struct run_options *o, const struct config *c, struct store *s, struct digest *d,
 	struct err *e) must_check;
 
+/* Run svrun-image with these words (the last is NULL); its stdout goes to stderr. Its exit status;
+ * -1 when it could not be started. Before self_protect() only: it is looked for beside svrun. */
+int run_helper(const char *const *words, struct err *e) must_check;
+
 #endif

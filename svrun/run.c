@@ -22,6 +22,7 @@
 #include "svrun/enter.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
+#include "svrun/run-policy.h"
 #include "svrun/run-pull.h"
 #include "svrun/supervise.h"
 
@@ -60,6 +61,7 @@ static int source_open(struct source *s, const struct run_options *o, struct err
 		return -1;
 	s->has_store = true;
 	if (run_find(o, &s->config, &s->store, &d, e) < 0 ||
+		run_policy_confirm(o, &s->config, &s->store, &d, e) < 0 ||
 		image_load(&s->image, &s->store, &d, e) < 0)
 		return -1;
 	s->has_image = true;
@@ -261,7 +263,7 @@ int cmd_run(const struct command *self, int argc, char **argv, struct err *e)
 
 	rc = run_options_parse(&o, self, argc, argv, e);
 	if (rc == 0 && check_root(e) == 0 && supervise_streams_open(e) == 0 &&
-		run_pull(&o, e) == 0 && protect(argc, argv, e) == 0)
+		run_pull(&o, e) == 0 && run_policy(&o, e) == 0 && protect(argc, argv, e) == 0)
 		rc = run(&o, &status, e);
 	else
 		rc = -1;

@@ -163,6 +163,7 @@ int cmd_image_sign(const struct command *self, int argc, char **argv, struct err
 struct request {
 	struct option_list keys;
 	bool policy;
+	const char *as; /* what the policy is to know the image by; NULL: what the store says */
 	struct signers_site site;
 	struct signers signers;
 };
@@ -206,7 +207,9 @@ static int by_policy(const struct request *r, struct store *s, const char *ref,
 		return err_set(e, ERR_USAGE, "%s has no policy", r->site.config->path);
 	if (policy_open(&p, r->site.config, e) < 0)
 		return -1;
-	rc = policy_name(s, ref, d, &name, e);
+	if (r->as)
+		name = mem_strdup(r->as);
+	rc = name ? 0 : policy_name(s, ref, d, &name, e);
 	if (rc == 0) {
 		rule = policy_find(&p, name);
 		if (rule->action == POLICY_SIGNED)
@@ -250,6 +253,7 @@ int cmd_image_verify_signature(const struct command *self, int argc, char **argv
 			&r.keys},
 		{"policy", 0, OPTION_FLAG, NULL, "what the site's policy wants, as pull and run do",
 			&r.policy},
+		{"as", 0, OPTION_STRING, "NAME", "with --policy: as an image of this name", &r.as},
 		{"plain-http", 0, OPTION_FLAG, NULL, "http:// instead of https://",
 			&r.site.plain_http},
 		{"insecure", 0, OPTION_FLAG, NULL, "do not check the registry's certificate",
