@@ -52,11 +52,17 @@ static bool has_deb(const struct lock *l, const char *name)
 	return false;
 }
 
-/* What others' scripts take for granted comes first, whatever it depends on; the rest in dpkg's
- * own order. */
+/* What others' scripts take for granted comes first, whatever it depends on: these two, then what
+ * is essential; the rest in dpkg's own order. */
+static const char *const first[] = {"base-passwd", "base-files"};
+
+static bool is_first(const char *name)
+{
+	return str_eq(name, first[0]) || str_eq(name, first[1]);
+}
+
 static const char *make_script(struct steps *s)
 {
-	static const char *const first[] = {"base-passwd", "base-files"};
 	static const char configure[] = "dpkg --force-depends --configure";
 	const struct lock *l = s->x->l;
 	auto_buf struct buf b = BUF_INIT(16 << 20);
@@ -67,7 +73,7 @@ static const char *make_script(struct steps *s)
 		if (has_deb(l, first[i]))
 			buf_printf(&b, "%s %s\n", configure, first[i]);
 	for (size_t i = 0; i < l->ndebs; i++)
-		if (l->debs[i].essential) {
+		if (l->debs[i].essential && !is_first(l->debs[i].name)) {
 			buf_printf(&b, "%s %s", any ? "" : configure, l->debs[i].name);
 			any = true;
 		}
