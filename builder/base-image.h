@@ -22,11 +22,4 @@ int base_image_open(struct base_image *b, const struct lock *l, struct store *s,
 	struct err *e) must_check;
 void base_image_close(struct base_image *b);
 
-/* `svrun image rebase IMAGE --onto REF`: the layers of image above those of its old base
- * (annotation org.opencontainers.image.base.digest, or `old`) on a new base, without reading their
- * data. Refused when a layer above changes what the new base has no longer as it was (whiteouts of
- * missing files are fine). *manifest is the new image, without a name. */
-int image_rebase(struct store *s, const struct digest *image, const struct digest *old,
-	const struct digest *onto, struct digest *manifest, struct err *e) must_check;
-
 #endif

@@ -48,6 +48,9 @@ int cmd_image_lock(const struct command *self, int argc, char **argv, struct err
 /* svrun/plan-cmds.c */
 int cmd_image_plan(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_log(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/manifest-cmds.c */
+int cmd_image_resolve(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_image_new(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/build-cmds.c */
 int cmd_image_build(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/login-cmds.c */
@@ -67,6 +70,8 @@ int cmd_image_export(const struct command *self, int argc, char **argv, struct e
 /* svrun/look-cmds.c */
 int cmd_image_mount(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_unmount(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/rebase-cmd.c */
+int cmd_image_rebase(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/diff-cmd.c */
 int cmd_image_diff(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/store-cmds.c */

@@ -2,6 +2,10 @@
 #include "svrun/command.h"
 
 static const struct command image_commands[] = {
+	{"new", "NAME", "a manifest to begin with, in a folder of its own", 1, 1, cmd_image_new,
+		.full = "svrun image new"},
+	{"resolve", "APP", "a manifest with all it inherits, and where each line is from", 1, 1,
+		cmd_image_resolve, .full = "svrun image resolve"},
 	{"lock", "APP", "resolve a manifest's inputs and pin them by digest in lock.json", 1, 1,
 		cmd_image_lock, .full = "svrun image lock"},
 	{"plan", "APP", "what a build would fetch, run and write, and what is there already", 1, 1,
@@ -32,6 +36,8 @@ static const struct command image_commands[] = {
 		.full = "svrun image push"},
 	{"convert", "IMAGE NEW", "write the layers anew: other compression, with an index", 2, 2,
 		cmd_image_convert, .full = "svrun image convert"},
+	{"rebase", "IMAGE [NAME]", "put an image's own layers on another base", 1, 2,
+		cmd_image_rebase, .full = "svrun image rebase"},
 	{"load", "[FILE]", "read images out of an archive or a folder", 0, 1, cmd_image_load,
 		.full = "svrun image load"},
 	{"save", "IMAGE...", "write images as an archive or a folder", 1, -1, cmd_image_save,

@@ -17,6 +17,8 @@ static int cmd_version(const struct command *self, int argc, char **argv, struct
 
 static const struct command image_commands[] = {
 	{"ls", "", "list images", 0, 0, cmd_image_ls, .full = "svrun image ls"},
+	{"new", "NAME", "a manifest to begin with", .program = "svrun-image"},
+	{"resolve", "APP", "a manifest with all it inherits", .program = "svrun-image"},
 	{"lock", "APP", "resolve a manifest's inputs and pin them", .program = "svrun-image"},
 	{"plan", "APP", "what a build would fetch, run and write", .program = "svrun-image"},
 	{"build", "APP...", "build the images of locked manifests", .program = "svrun-image"},
@@ -44,6 +46,8 @@ static const struct command image_commands[] = {
 	{"pull", "REF...", "fetch images from registries", .program = "svrun-image"},
 	{"push", "IMAGE [REF]", "send an image to a registry", .program = "svrun-image"},
 	{"convert", "IMAGE NEW", "write the layers anew: other compression, with an index",
+		.program = "svrun-image"},
+	{"rebase", "IMAGE [NAME]", "put an image's own layers on another base",
 		.program = "svrun-image"},
 	{"load", "[FILE]", "read images out of an archive or a folder", .program = "svrun-image"},
 	{"save", "IMAGE...", "write images as an archive or a folder", .program = "svrun-image"},
