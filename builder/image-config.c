@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "builder/image-gpu.h"
+#include "builder/image-health.h"
 #include "images/image.h"
 
 #define OCI "org.opencontainers.image."
@@ -33,9 +35,8 @@ static void set_text(json_t *o, const char *key, const char *value)
 		json_object_set_new(o, key, json_string(value));
 }
 
-json_t *image_annotations(const struct manifest *m)
+static void set_standard(const struct manifest *m, json_t *a)
 {
-	json_t *a = json_object();
 	char created[32];
 	auto_buf struct buf licenses = BUF_INIT(64 * 1024);
 
@@ -47,6 +48,15 @@ json_t *image_annotations(const struct manifest *m)
 	set_text(a, OCI "version", m->version);
 	set_text(a, OCI "description", m->description);
 	set_text(a, OCI "licenses", licenses.data);
+}
+
+json_t *image_annotations(const struct manifest *m)
+{
+	json_t *a = json_object();
+
+	set_standard(m, a);
+	for (size_t i = 0; i < m->annotations.n; i++)
+		set_text(a, m->annotations.v[i].name, m->annotations.v[i].value);
 	return a;
 }
 
@@ -73,19 +83,54 @@ static void add_env(const struct manifest *m, json_t *env, json_t *late)
 				    "bin"));
 }
 
+/* What the machines that offer and start images want to know, as canonical JSON in labels: the
+ * values of the merged manifest as they are. */
+static void set_facts(const struct manifest *m, json_t *labels)
+{
+	static const char *const keys[] = {"category", "gpu", "health", "init", "inputs", "models",
+		"ports", "presets", "resources", "services", "volumes"};
+
+	for (size_t i = 0; m->doc.root && i < sizeof(keys) / sizeof(keys[0]); i++) {
+		auto_buf struct buf text = BUF_INIT(64 << 20);
+		const json_t *v = json_object_get(m->doc.root, keys[i]);
+		char name[64];
+
+		snprintf(name, sizeof(name), "run.svrun.%s", keys[i]);
+		if (json_is_string(v))
+			set_text(labels, name, json_string_value(v));
+		else if (v) {
+			json_text(v, true, &text);
+			set_text(labels, name, text.data);
+		}
+	}
+	set_text(labels, "run.svrun.mode", m->mode);
+	set_text(labels, "run.svrun.matrix", m->matrix);
+}
+
 static json_t *labels_of(const struct manifest *m, const json_t *late)
 {
-	json_t *labels = image_annotations(m);
+	json_t *labels = json_object();
 
+	set_standard(m, labels);
 	for (size_t i = 0; i < m->labels.n; i++)
 		set_text(labels, m->labels.v[i].name, m->labels.v[i].value);
+	set_facts(m, labels);
 	if (json_object_size(late)) {
-		auto_buf struct buf text = BUF_INIT(1 << 20);
+		auto_buf struct buf text = BUF_INIT(64 << 20);
 
 		json_text(late, true, &text);
 		set_text(labels, RUNTIME_ENV_LABEL, text.data);
 	}
 	return labels;
+}
+
+static json_t *volumes_of(const struct manifest *m)
+{
+	json_t *volumes = json_object();
+
+	for (size_t i = 0; i < m->nvolumes; i++)
+		json_object_set_new(volumes, m->volumes[i].path, json_object());
+	return volumes;
 }
 
 static json_t *ports_of(const struct manifest *m)
@@ -102,22 +147,29 @@ static json_t *ports_of(const struct manifest *m)
 	return ports;
 }
 
-static const char *goarch(void)
+/* "os/arch/variant" */
+static void set_platform(const struct manifest *m, json_t *doc)
 {
-#if defined(__aarch64__)
-	return "arm64";
-#else
-	return "amd64";
-#endif
+	const char *platform = m->platform ? m->platform : manifest_platform();
+	size_t os = strcspn(platform, "/"), arch;
+
+	json_object_set_new(doc, "os", json_stringn(platform, os));
+	platform += os + (platform[os] == '/');
+	arch = strcspn(platform, "/");
+	json_object_set_new(doc, "architecture", json_stringn(platform, arch));
+	if (platform[arch])
+		set_text(doc, "variant", platform + arch + 1);
 }
 
 json_t *image_config(const struct manifest *m)
 {
 	json_t *doc = json_object(), *c = json_object(), *env = json_array();
+	json_t *health = image_healthcheck(m);
 	auto_json json_t *late = json_object();
 	char created[32];
 
 	add_env(m, env, late);
+	image_gpu_env(m, env);
 	json_object_set_new(c, "Env", env);
 	set_text(c, "User", m->user);
 	set_text(c, "WorkingDir", m->workdir);
@@ -128,10 +180,16 @@ json_t *image_config(const struct manifest *m)
 		json_object_set_new(c, "Cmd", array_of(&m->cmd));
 	if (m->nports)
 		json_object_set_new(c, "ExposedPorts", ports_of(m));
+	if (m->nvolumes)
+		json_object_set_new(c, "Volumes", volumes_of(m));
+	if (m->stop_timeout_ms) /* Docker counts seconds */
+		json_object_set_new(
+			c, "StopTimeout", json_integer((m->stop_timeout_ms + 999) / 1000));
+	if (health)
+		json_object_set_new(c, "Healthcheck", health);
 	json_object_set_new(c, "Labels", labels_of(m, late));
 	image_created(m, created);
-	json_object_set_new(doc, "architecture", json_string(goarch()));
-	json_object_set_new(doc, "os", json_string("linux"));
+	set_platform(m, doc);
 	json_object_set_new(doc, "created", json_string(created));
 	json_object_set_new(doc, "config", c);
 	return doc;
