@@ -55,7 +55,8 @@ static int check_name(const struct wheel *w, const struct zip_member *m, struct 
 	}
 	if (tree_clean_path(m->name, clean, e) < 0)
 		return err_ctx(e, "SV171: %s: member '%s'", w->zip.name, str_shown(m->name, text));
-	if (strncmp(clean, m->name, n) != 0 || strlen(clean) + (size_t)is_folder(m->name) != n)
+	n -= is_folder(m->name);
+	if (strlen(clean) != n || strncmp(clean, m->name, n) != 0)
 		return refuse(w, m->name, "has a name that is not clean", e);
 	return 0;
 }
