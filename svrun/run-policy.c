@@ -6,10 +6,6 @@
 #include "images/policy.h"
 #include "svrun/run-pull.h"
 
-/* The digest that the policy let through; survives the second start, as nothing else does. Whoever
- * sets it could as well set $SVRUN_CONFIG. */
-static const char admitted[] = "SVRUN_ADMITTED";
-
 /* The rule for an image: 1 when its signatures count, 0 when it may run, -1. */
 static int ask(const struct config *c, struct store *s, const struct digest *d, const char *ref,
 	char **name, struct err *e)
@@ -58,7 +54,7 @@ static int check(
 	if (rc > 0)
 		rc = check_signatures(name, text, e);
 	if (rc == 0)
-		setenv(admitted, text, 1);
+		setenv(RUN_ADMITTED, text, 1);
 	return rc;
 }
 
@@ -68,7 +64,7 @@ int run_policy(const struct run_options *o, struct err *e)
 	struct store s;
 	int rc;
 
-	if (getenv(admitted))
+	if (getenv(RUN_ADMITTED))
 		return 0;
 	if (config_load(&c, e) < 0)
 		return -1;
@@ -84,7 +80,7 @@ int run_policy(const struct run_options *o, struct err *e)
 int run_policy_confirm(const struct run_options *o, const struct config *c, struct store *s,
 	const struct digest *d, struct err *e)
 {
-	const char *let_through = getenv(admitted);
+	const char *let_through = getenv(RUN_ADMITTED);
 	auto_free char *name = NULL;
 	char text[DIGEST_TEXT + 1];
 	int rc;
@@ -98,6 +94,6 @@ int run_policy_confirm(const struct run_options *o, const struct config *c, stru
 			     : err_set(e, ERR_DENIED,
 				       "the name %s was given to another image in the meantime",
 				       o->image);
-	unsetenv(admitted);
+	unsetenv(RUN_ADMITTED);
 	return rc;
 }
