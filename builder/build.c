@@ -17,6 +17,7 @@
 #include "builder/layer-cache.h"
 #include "builder/local.h"
 #include "builder/plan.h"
+#include "builder/provenance.h"
 #include "builder/steps.h"
 #include "images/image.h"
 #include "images/mount.h"
@@ -258,7 +259,10 @@ static int keep_bill(
 	int rc = bill_make(&bill, b->m, b->l, c, g, b->pool, e);
 
 	if (rc == 0) {
-		rc = bill_save(&bill, b->s, &b->r->manifest, e);
+		rc = bill_save(&bill, b->s, &b->r->manifest, e) < 0 ||
+				     provenance_attach(&bill, &b->how, b->s, &b->r->manifest, e) < 0
+			     ? -1
+			     : 0;
 		bill_fini(&bill);
 	}
 	return rc;
@@ -399,6 +403,24 @@ static int import(struct build *b, struct err *e)
 	return rc;
 }
 
+/* Code runs on this machine as it is: nothing here emulates another. */
+static int check_platform(const struct manifest *m, const struct lock *l, struct err *e)
+{
+	struct arena a = {0};
+	size_t n;
+	const struct plan_code *code = plan_code(m, l, &a, &n);
+	int rc = 0;
+
+	if (n && !str_eq(l->platform, manifest_platform())) {
+		err_set(e, ERR_UNSUPPORTED, "the step %s is for %s, this machine is %s", code[0].id,
+			l->platform, manifest_platform());
+		rc = err_hint(e, "build it on such a machine, and take it over with --cache-to and "
+				 "--cache-from, or push and pull");
+	}
+	arena_fini(&a);
+	return rc;
+}
+
 int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
 	struct store *s, const struct build_options *o, struct progress *p, struct build_result *r,
 	struct err *e)
@@ -424,6 +446,6 @@ int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mi
 	if (rc == 0 && o->cache_from && !o->no_cache)
 		rc = import(&b, e);
 	if (rc == 0)
-		rc = make(&b, e);
+		rc = check_platform(m, l, e) < 0 ? -1 : make(&b, e);
 	return rc < 0 ? -1 : 0;
 }

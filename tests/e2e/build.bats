@@ -2,6 +2,7 @@
 # svrun image lock, svrun image build.
 
 load helpers
+load registry
 
 # Build an app's copy in a store of its own, with everything around it different.
 build_elsewhere() { # NAME [COMMAND...]
@@ -177,4 +178,401 @@ same_elsewhere() { # NAME [COMMAND...]
 	/usr/bin/time -f %M -o "$T/kb" "$SVRUN" image build -q "$WORK/apps/pytorch-cpu"
 	echo "# $(($(<"$T/kb") / 1024)) MiB" >&2
 	[ "$(<"$T/kb")" -lt 262144 ]
+}
+
+# ---- nothing is done twice ----
+
+# An app with two steps and a shell to run them; its last step reads /in.
+make_step_app() { # NAME [JQ-FILTER]
+	need_program busybox
+	file -L "$(command -v busybox)" | grep -q 'statically linked' || skip "needs a static busybox"
+	make_app "$1" '
+		.files += [{id: "sh", dest: "/bin/busybox", from: "busybox", mode: "0755"}, {id: "in", dest: "/in", inline: "v1\n"}]
+		| .entrypoint = ["/bin/busybox"] | .run = [
+			{id: "one", argv: ["/bin/busybox", "sh", "-c", "echo step one; busybox mkdir /out; busybox seq 200000 >/out/many"],
+				inputs: ["sh"], writes: ["/out", "/out/**"]},
+			{id: "two", argv: ["/bin/busybox", "sh", "-c", "echo step two; busybox cat /in >/out/two"],
+				writes: ["/out/**"]}
+		]'
+	cp "$(command -v busybox)" "$APP/busybox"
+	jq "${2:-.}" "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+}
+
+count() { # NAME JSON
+	jq -r ".count.$1" <<<"$2"
+}
+
+@test "one file changed: only its layer, the last step's, index, config and manifest are written" {
+	need_root
+	new_store
+	make_step_app one
+	# Something big that does not change.
+	head -c 30000000 /dev/urandom >"$APP/big"
+	jq '.files += [{id: "big", dest: "/big", from: "big"}]
+		| .build.layers.groups = [{id: "big", match: ["path:/big", "path:/bin/**"]}]' "$APP/manifest.json" >"$T/m"
+	mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image lock "$APP" >/dev/null
+	"$SVRUN" image build -q "$APP"
+	jq '(.files[] | select(.id == "in")).inline = "v2\n"' "$APP/manifest.json" >"$T/m"
+	mv "$T/m" "$APP/manifest.json"
+	touch "$T/mark"
+	sleep 0.02
+	run_split "$SVRUN" image build --format json "$APP"
+	expect_status 0
+	[ "$(count inputsUnpacked "$out")" = 0 ] || fail "$out"
+	[ "$(count stepsReused "$out")" = 1 ] || fail "$out"
+	[ "$(count stepsRun "$out")" = 1 ] || fail "$out"
+	# /in's layer and the layer of step two; those of big and of step one are as they were.
+	[ "$(count layersWritten "$out")" = 2 ] || fail "$out"
+	local new bytes
+	new=$(find "$SVRUN_ROOT/blobs/sha256" -type f -newer "$T/mark" | wc -l)
+	bytes=$(find "$SVRUN_ROOT/blobs/sha256" -type f -newer "$T/mark" -printf '%s\n' | awk '{ n += $1 } END { print n }')
+	# Two layers, index, config, manifest.
+	[ "$new" = 5 ] || fail "$new new blobs"
+	[ "$bytes" -lt 20000 ] || fail "$bytes bytes in new blobs"
+	[ "$(count bytesWritten "$out")" -ge "$bytes" ]
+	run_split "$SVRUN" run one cat /out/two
+	[ "$out" = v2 ]
+}
+
+@test "eight apps that share a base: each shared byte is unpacked, compressed and hashed once" {
+	need_root
+	new_store
+	make_app base '.files += [{id: "shared", dest: "/shared/data", from: "shared"}]
+		| .build.layers.groups = [{id: "shared", match: ["path:/shared/**", "path:/bin/**", "path:/etc/text"]}]'
+	head -c 3000000 /dev/urandom >"$APP/shared"
+	local i apps=() own=0
+	for i in 1 2 3 4 5 6 7 8; do
+		mkdir "$T/app$i"
+		printf '%s' "own data of app $i" >"$T/app$i/own"
+		own=$((own + $(stat -c %s "$T/app$i/own")))
+		jq -n --arg n "app$i" '{schema: "svrun.image/1", name: $n, version: "1", from: ["base"],
+			files: [{id: "own", dest: "/own", from: "own"}]}' >"$T/app$i/manifest.json"
+		"$SVRUN" image lock "$T/app$i" >/dev/null
+		apps+=("$T/app$i")
+	done
+	local shared=$((3000000 + $(stat -c %s "$T/base/hello") + $(stat -c %s "$T/base/text")))
+	run_split "$SVRUN" image build --jobs 3 --format json "${apps[@]}"
+	expect_status 0
+	[ "$(jq -s length <<<"$out")" = 8 ]
+	[ "$(jq -s 'map(.count.bytesUnpacked) | add' <<<"$out")" = $((shared + own)) ] || fail "$out"
+	[ "$(jq -s 'map(.count.bytesCompressed) | add' <<<"$out")" = $((shared + own)) ] || fail "$out"
+	[ "$(jq -s 'map(.count.layersReused) | add' <<<"$out")" -ge 7 ] || fail "$out"
+	# The layer of the base is one blob in all of them.
+	[ "$(for i in 1 2 3 4 5 6 7 8; do "$SVRUN" image inspect "app$i" | jq -r '.layers[0].digest'; done | sort -u | wc -l)" = 1 ]
+}
+
+@test "several apps: one that fails takes no other with it, and is named" {
+	need_root
+	new_store
+	make_app good
+	"$SVRUN" image lock "$APP" >/dev/null
+	make_app fine
+	"$SVRUN" image lock "$APP" >/dev/null
+	make_app bad
+	run_split "$SVRUN" image build --jobs 2 "$T/good" "$T/bad" "$T/fine"
+	expect_status 125
+	expect_in "$err" "$T/bad: svrun:" "lock.json" "1 of 3 builds failed"
+	[ "$out" = "$(image_digest good)
+$(image_digest fine)" ]
+}
+
+@test "--all builds every app in manifests/" {
+	need_root
+	new_store
+	mkdir "$T/manifests"
+	make_app manifests/a '.name = "a"'
+	"$SVRUN" image lock "$APP" >/dev/null
+	make_app manifests/b '.name = "b"'
+	"$SVRUN" image lock "$APP" >/dev/null
+	cd "$T"
+	run_split "$SVRUN" image build --all
+	expect_status 0
+	[ "$out" = "$(image_digest a)
+$(image_digest b)" ]
+	cd "$T/a" 2>/dev/null || cd /
+	run_split "$SVRUN" image build --all
+	[ "$status" != 0 ]
+	expect_in "$err" "manifests"
+}
+
+# ---- interrupted ----
+
+@test "a build that is killed at every file it gives a name to goes on where it was, to the same image" {
+	need_root
+	need_program strace
+	new_store
+	make_step_app killed '.build.layers.groups = [{id: "a", match: ["path:/bin/**"]}, {id: "b", match: ["path:/etc/**"]}]'
+	"$SVRUN" image lock "$APP" >/dev/null
+	local wanted i status=1 kills=0
+	wanted=$("$SVRUN" image build -q "$APP")
+	rm -rf "$SVRUN_ROOT"
+	new_store_again
+	# The third name that a try gives is its end. Each try gets further, or the image is there.
+	for ((i = 0; i < 60; i++)); do
+		status=0
+		strace -f -o /dev/null -e trace=rename,renameat,renameat2,linkat \
+			-e inject=rename,renameat,renameat2,linkat:signal=KILL:when=3 \
+			"$SVRUN" image build -q "$APP" >"$T/out" 2>"$T/err" </dev/null || status=$?
+		[ "$status" != 0 ] || break
+		kills=$((kills + 1))
+		[ -z "$(jq -r '.manifests[]?' "$SVRUN_ROOT/index.json" 2>/dev/null)" ] || {
+			# What has a name is whole.
+			"$SVRUN" image verify killed
+		}
+	done
+	[ "$status" = 0 ] || fail "never got to its end: $(<"$T/err")"
+	[ "$kills" -gt 2 ] || fail "only $kills kills"
+	[ "$(<"$T/out")" = "$wanted" ]
+	"$SVRUN" image fsck
+	expect_nothing_left "$SVRUN_ROOT"
+}
+
+new_store_again() {
+	mkdir -m 700 "$SVRUN_ROOT"
+	echo '{"imageLayoutVersion": "1.0.0"}' >"$SVRUN_ROOT/oci-layout"
+}
+
+@test "what was unpacked before a kill is not unpacked again" {
+	need_root
+	need_program strace
+	new_store
+	make_app kept
+	"$SVRUN" image lock "$APP" >/dev/null
+	# Killed when the layers come: at the first blob.
+	run_split strace -f -o /dev/null -P "$SVRUN_ROOT/blobs/sha256" -e trace=linkat,renameat,rename \
+		-e inject=linkat,renameat,rename:signal=KILL:when=1 "$SVRUN" image build -q "$APP"
+	[ "$status" != 0 ] || skip "strace could not kill it"
+	run_split "$SVRUN" image build --format json "$APP"
+	expect_status 0
+	[ "$(count inputsUnpacked "$out")" = 0 ] || fail "$out"
+}
+
+# ---- locks ----
+
+@test "--locked refuses a lock that another packer made" {
+	need_root
+	new_store
+	make_app locked
+	"$SVRUN" image lock "$APP" >/dev/null
+	"$SVRUN" image build -q --locked "$APP"
+	jq '.envelope |= (if type == "string" then sub("[0-9a-f]{8}$"; "00000001") else . end)' "$APP/lock.json" >"$T/l"
+	cmp -s "$T/l" "$APP/lock.json" && fail "the lock has no envelope"
+	mv "$T/l" "$APP/lock.json"
+	run_split "$SVRUN" image build -q --locked "$APP"
+	expect_status 2
+	expect_in "$err" "--locked" "another version" "svrun image lock"
+	"$SVRUN" image build -q "$APP"
+}
+
+@test "lock --check prints what would change, and exits with 1" {
+	need_root
+	new_store
+	make_app checked
+	"$SVRUN" image lock "$APP" >/dev/null
+	run_split "$SVRUN" image lock --check "$APP"
+	expect_status 0
+	[ -z "$out" ] || fail "$out"
+	cp "$APP/lock.json" "$T/before"
+	echo more >>"$APP/text"
+	run_split "$SVRUN" image lock --check "$APP"
+	expect_status 1
+	expect_in "$out" "file text " " -> "
+	[ "$(wc -l <<<"$out")" = 1 ]
+	cmp "$T/before" "$APP/lock.json"
+}
+
+# A signed repository of two packages in $T/repo, as mirror "local".
+make_repository() { # VERSION-OF-A VERSION-OF-B
+	local p v deb=$T/deb
+	need_program gpg
+	need_program apt-ftparchive
+	export GNUPGHOME=$T/gpg SVRUN_CONFIG=$T/config.json
+	[ -d "$GNUPGHOME" ] || {
+		mkdir -m 700 "$GNUPGHOME"
+		gpg --batch --quiet --passphrase '' --quick-generate-key test ed25519 sign never 2>/dev/null
+		gpg --batch --export >"$T/key.gpg"
+	}
+	rm -rf "$T/repo/dists"
+	mkdir -p "$T/repo/pool" "$T/repo/dists/x/main/binary-amd64"
+	for p in "liba $1" "libb $2"; do
+		v=${p#* } p=${p% *}
+		rm -rf "$deb"
+		mkdir -p "$deb/DEBIAN" "$deb/usr/share/$p"
+		echo "$v" >"$deb/usr/share/$p/version"
+		printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: t <t@localhost>\nDescription: t\n' "$p" "$v" \
+			>"$deb/DEBIAN/control"
+		dpkg-deb --root-owner-group -b "$deb" "$T/repo/pool/${p}_${v}_all.deb" >/dev/null
+	done
+	(cd "$T/repo" && apt-ftparchive packages pool >dists/x/main/binary-amd64/Packages &&
+		apt-ftparchive -o APT::FTPArchive::Release::Suite=x release dists/x >"$T/Release" &&
+		gpg --batch --quiet --clearsign -o dists/x/InRelease "$T/Release")
+	jq -n --arg r "file://$T/repo" '{mirrors: {local: $r}}' >"$SVRUN_CONFIG"
+}
+
+make_deb_app() {
+	make_app debs '.apt = {sources: [{uri: "mirror:local", suites: ["x"], components: ["main"], signedBy: "key.gpg"}],
+		packages: ["liba", "libb"], configure: "none"}'
+	cp "$T/key.gpg" "$APP/key.gpg"
+}
+
+@test "lock --update moves only one package" {
+	need_root
+	new_store
+	make_repository 1 1
+	make_deb_app
+	"$SVRUN" image lock "$APP"
+	make_repository 2 2
+	run_split "$SVRUN" image lock --check "$APP"
+	expect_status 1
+	expect_in "$out" "deb liba:all 1 (" " -> 2 (" "deb libb:all 1 ("
+	"$SVRUN" image lock --update libb "$APP"
+	[ "$(jq -r '.apt.packages[] | "\(.name) \(.version)"' "$APP/lock.json")" = "liba 1
+libb 2" ]
+	run_split "$SVRUN" image lock --update nosuch "$APP"
+	expect_status 2
+	expect_in "$err" "nosuch"
+}
+
+@test "a pinned version is what the lock gets" {
+	need_root
+	new_store
+	make_repository 1 1
+	make_repository 2 2
+	make_deb_app
+	jq '.apt.pins = {liba: "1*"}' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image lock "$APP"
+	[ "$(jq -r '.apt.packages[] | "\(.name) \(.version)"' "$APP/lock.json")" = "liba 1
+libb 2" ]
+}
+
+# ---- users ----
+
+@test "users and groups have lines in the files, and ids that clash are refused by name" {
+	need_root
+	new_store
+	make_step_app users '.groups = [{name: "app", gid: 1000}, {name: "video", gid: 44}]
+		| .users = [{name: "app", uid: 1000, gid: 1000, groups: ["video"]}] | del(.run)'
+	lock_and_build "$APP"
+	run_split "$SVRUN" run users cat /etc/passwd /etc/group
+	[ "$out" = "root:*:0:0:root:/root:/bin/sh
+app:*:1000:1000::/home/app:/bin/sh
+root:x:0:
+app:x:1000:
+video:x:44:app" ] || fail "$out"
+	run_split "$SVRUN" run users stat -c %u:%g:%a /home/app
+	[ "$out" = 1000:1000:755 ]
+	jq '.users += [{name: "other", uid: 0, gid: 0}]' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	run_split "$SVRUN" image build -q "$APP"
+	[ "$status" != 0 ]
+	expect_in "$err" "/users/1" "user 0 is root" "other"
+}
+
+# ---- places ----
+
+@test "paths in build.volatile reach no layer" {
+	need_root
+	new_store
+	make_step_app fleeting '.build.volatile = ["/out/many", "/etc/**"]'
+	lock_and_build "$APP"
+	run_split "$SVRUN" run fleeting find /out /etc
+	expect_in "$out" "/out/two" "/etc"
+	[[ $out != *many* && $out != *text* ]] || fail "$out"
+}
+
+@test "squash makes one layer of it all" {
+	need_root
+	new_store
+	make_step_app flat '.build.squash = true'
+	lock_and_build "$APP"
+	[ "$("$SVRUN" image inspect flat | jq '.layers | length')" = 2 ] # and the index
+	run_split "$SVRUN" run flat cat /out/two
+	[ "$out" = v1 ]
+}
+
+@test "steps for another platform are an error that says so" {
+	need_root
+	new_store
+	make_step_app foreign '.platforms = ["linux/amd64", "linux/arm64"]'
+	"$SVRUN" image lock --platform linux/arm64 "$APP"
+	run_split "$SVRUN" image build -q --platform linux/arm64 "$APP"
+	[ "$status" != 0 ]
+	expect_in "$err" "run:one" "linux/arm64"
+	jq 'del(.run)' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image lock --platform linux/arm64 "$APP"
+	"$SVRUN" image build -q --platform linux/arm64 "$APP"
+}
+
+# ---- logs ----
+
+@test "the whole log of a step of the last build, also when it was done before" {
+	need_root
+	new_store
+	make_step_app logged
+	lock_and_build "$APP"
+	run_split "$SVRUN" image log "$APP" one
+	expect_status 0
+	[ "$out" = "step one" ]
+	jq '.env = {A: "1"}' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image build -q "$APP"
+	run_split "$SVRUN" image log "$APP" run:two
+	[ "$out" = "step two" ]
+	run_split "$SVRUN" image log "$APP" three
+	expect_status 125
+	expect_in "$err" "no log of a step 'three'"
+}
+
+# ---- a cache that is shared ----
+
+@test "a machine that has nothing takes the image out of the shared cache, and runs no step" {
+	need_root
+	registry_plain
+	new_store
+	export SVRUN_CONFIG=$T/config.json
+	jq -n --arg h "$REGISTRY" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	make_step_app shared
+	"$SVRUN" image lock "$APP" >/dev/null
+	local wanted heads
+	wanted=$("$SVRUN" image build -q --cache-to "$REGISTRY/cache/builds" "$APP")
+	# One HEAD for each blob, and none twice.
+	heads=$(grep -o '"HEAD /v2/cache/builds/blobs/sha256:[0-9a-f]*' "$REGISTRY_LOG" | sort | uniq -d)
+	[ -z "$heads" ] || fail "asked twice: $heads"
+	rm -rf "$SVRUN_ROOT"
+	new_store_again
+	run_split "$SVRUN" image build --format json --cache-from "$REGISTRY/cache/builds" "$APP"
+	expect_status 0
+	[ "$(jq -r .manifest <<<"$out")" = "$wanted" ]
+	[ "$(jq -r .imported <<<"$out")" = true ]
+	[ "$(count stepsRun "$out")" = 0 ]
+	run_split "$SVRUN" run shared cat /out/two
+	[ "$out" = v1 ]
+	# It is a result like any other from now on, and has no name but its own.
+	run_split "$SVRUN" image build "$APP"
+	expect_in "$err" "is up to date"
+	[ "$("$SVRUN" image ls --format json | jq -r '[.. | .name? // empty] | map(select(contains("cache/builds"))) | length')" = 0 ]
+}
+
+@test "a shared cache that cannot be reached is said, and the build goes on" {
+	need_root
+	new_store
+	make_app alone
+	"$SVRUN" image lock "$APP" >/dev/null
+	free_port
+	run_split "$SVRUN" image build --cache-from "localhost:$PORT/cache" "$APP"
+	expect_status 0
+	expect_in "$err" "the shared cache was no help"
+	run_split "$SVRUN" image build --no-cache --cache-to "localhost:$PORT/cache:tag" "$APP"
+	[ "$status" != 0 ]
+	expect_in "$err" "--cache-to" "a repository is wanted"
+}
+
+@test "build --push sends the image" {
+	need_root
+	registry_plain
+	new_store
+	make_app sent
+	"$SVRUN" image lock "$APP" >/dev/null
+	local digest
+	digest=$("$SVRUN" image build -q --plain-http --push "$REGISTRY/team/" "$APP")
+	[ "$(skopeo inspect --tls-verify=false "docker://$REGISTRY/team/sent:1" | jq -r .Digest)" = "$digest" ]
 }
