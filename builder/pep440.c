@@ -280,6 +280,14 @@ int pep440_compare(const struct pep440 *a, const struct pep440 *b)
 	return c ? c : compare_locals(a, b);
 }
 
+bool pep440_same(const char *a, const char *b)
+{
+	struct pep440 x, y;
+
+	return pep440_parse(&x, a, strlen(a)) == 0 && pep440_parse(&y, b, strlen(b)) == 0 &&
+	       pep440_compare(&x, &y) == 0;
+}
+
 /* ---- normal form ---- */
 
 static size_t add(

@@ -37,6 +37,9 @@ int pep440_compare(const struct pep440 *a, const struct pep440 *b);
 /* The normal form, "1!2.0rc1.post2.dev3+local.4". Returns out. */
 char *pep440_text(const struct pep440 *v, char out[PEP440_TEXT]);
 
+/* Are two texts the same version ("1.0" and "v1.0.0")? What is no version is like nothing. */
+bool pep440_same(const char *a, const char *b);
+
 /* Does a version fit a set of specifiers (">=1.2,!=1.5.*")? Pre-releases fit like others: who asks
  * has chosen the version. 1, 0, or -1: one of them is malformed. An empty set takes everything. */
 int pep440_fits(const char *version, const char *specifiers);

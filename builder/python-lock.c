@@ -81,7 +81,7 @@ static int take_pin(struct locking *k, size_t i, struct err *e)
 
 	if (wheel_name_parse(&name, a, w->file, e) < 0)
 		return -1;
-	if (!python_same_name(name.name, w->name) || !version || !str_eq(name.version, version))
+	if (!python_same_name(name.name, w->name) || !version || !pep440_same(name.version, version))
 		return err_set(e, ERR_USAGE, "SV174: %s is %s %s, not %s %s", w->file, name.name,
 			name.version, w->name, w->version);
 	if (python_target_pick(&k->target, w->name, version, &offer, 1, e) < 0 ||
@@ -116,7 +116,7 @@ static bool is_wheel_of(struct arena *a, const char *file, const struct pinned *
 	struct wheel_name w;
 
 	return wheel_name_parse(&w, a, file, NULL) == 0 && str_eq(w.name, p->name) &&
-	       str_eq(w.version, p->version);
+	       pep440_same(w.version, p->version);
 }
 
 /* Wheels of one version that lie in a folder beside the manifest. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "builder/pep440.h"
 #include "builder/python-scheme.h"
 #include "builder/python.h"
 
@@ -173,7 +174,7 @@ int python_target_pick(const struct python_target *t, const char *who, const cha
 
 		if (wheel_name_parse(&w, t->a, v[i].file, e) < 0)
 			return err_ctx(e, "%s", who);
-		if (version && !str_eq(w.version, version))
+		if (version && !pep440_same(w.version, version))
 			return err_set(e, ERR_CORRUPT, "SV174: %s: the wheel %s is of version %s",
 				who, v[i].file, w.version);
 		rank = python_tags_rank(&t->tags, &w);

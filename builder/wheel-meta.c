@@ -121,8 +121,7 @@ int metadata_check(const char *text, size_t n, const struct wheel_name *w, struc
 	normal = python_name_normal(a, name, strlen(name));
 	if (!normal || !str_eq(normal, w->name))
 		return differ("name", name, w->name, e);
-	normal = normal_version(a, version, strlen(version));
-	if (!normal || !str_eq(normal, w->version))
+	if (!pep440_same(version, w->version))
 		return differ("version", version, w->version, e);
 	if (project)
 		*project = name;

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "builder/content.h"
+#include "builder/pep440.h"
 #include "builder/python-scheme.h"
 #include "builder/wheel.h"
 
@@ -346,7 +347,7 @@ int wheel_unpack(const struct lock_wheel *l, const struct manifest_python *p, co
 	content_init(&u.sink, pool);
 	if (python_scheme(&scheme, &arena, p, python, e) == 0 &&
 		wheel_open(&w, fd, l->file, scheme.python, e) == 0) {
-		if (!str_eq(w.name.name, l->name) || !str_eq(w.name.version, l->version))
+		if (!str_eq(w.name.name, l->name) || !pep440_same(w.name.version, l->version))
 			err_set(e, ERR_CORRUPT, "SV174: %s is %s %s, the lock has %s %s", l->file,
 				w.name.name, w.name.version, l->name, l->version);
 		else

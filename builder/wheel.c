@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "builder/pep440.h"
 #include "builder/wheel-meta.h"
 #include "images/tree.h"
 
@@ -121,7 +122,7 @@ static int check_folder(struct wheel *w, const char *name, size_t n, const char 
 		return err_set(e, ERR_CORRUPT, "SV174: %s has two %s folders, '%s' too",
 			w->zip.name, tail, str_shown(folder, text));
 	if (!metadata_folder(&w->arena, folder, n - strlen(tail), &project, &version) ||
-		!str_eq(project, w->name.name) || !str_eq(version, w->name.version))
+		!str_eq(project, w->name.name) || !pep440_same(version, w->name.version))
 		return err_set(e, ERR_CORRUPT,
 			"SV174: %s has the folder '%s', which is not the file's name and version",
 			w->zip.name, str_shown(folder, text));
