@@ -300,7 +300,8 @@ TEST(a_lock_of_another_manifest_or_machine_is_refused)
 	struct lock l = {0};
 	struct err e = {0};
 
-	assert_int_equal(manifest_parse(&m, "app/manifest.json", doc, strlen(doc), NULL, &c, NULL), 0);
+	assert_int_equal(
+		manifest_parse(&m, "app/manifest.json", doc, strlen(doc), NULL, &c, NULL), 0);
 	l.platform = manifest_platform();
 	l.manifest = lock_manifest_digest(&m);
 	assert_int_equal(lock_check(&l, &m, &e), -1);
@@ -313,13 +314,13 @@ TEST(a_lock_of_another_manifest_or_machine_is_refused)
 	assert_int_equal(lock_check(&l, &m, &e), -1);
 	assert_int_equal(e.kind, ERR_USAGE);
 	assert_string_equal(e.text,
-		"app/manifest.json: apt, node, models or files.from changed since "
-		"lock.json was made");
+		"app/manifest.json: what names its inputs (base, apt, python, node, sources, "
+		"models, files.from) changed since app/lock.json was made");
 	assert_string_equal(e.hint, "svrun image lock app");
 	l.platform = "linux/riscv64";
 	e = (struct err){0};
 	assert_int_equal(lock_check(&l, &m, &e), -1);
-	assert_true(str_starts(e.text, "app/lock.json is for linux/riscv64, this machine builds "));
+	assert_true(str_starts(e.text, "app/lock.json is for linux/riscv64, not for "));
 	manifest_fini(&m);
 }
 

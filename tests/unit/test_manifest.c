@@ -202,11 +202,21 @@ TEST(every_key_lands_in_its_field)
 
 /* ---- schema.json says what the tables say ---- */
 
+/* The first alternative, which is the value itself: others are a variable, null, an operation. */
 static const json_t *follow(const json_t *root, const json_t *s)
 {
-	const char *ref = json_string_value(json_object_get(s, "$ref"));
+	for (;;) {
+		const char *ref = json_string_value(json_object_get(s, "$ref"));
+		const json_t *any = json_object_get(s, "anyOf");
 
-	return ref ? json_object_get(json_object_get(root, "$defs"), ref + strlen("#/$defs/")) : s;
+		if (ref)
+			s = json_object_get(
+				json_object_get(root, "$defs"), ref + strlen("#/$defs/"));
+		else if (any)
+			s = json_array_get(any, 0);
+		else
+			return s;
+	}
 }
 
 static bool schema_requires(const json_t *s, const char *name)
@@ -224,53 +234,147 @@ static void same_choices(const struct key *k, const json_t *s)
 	const json_t *list = json_object_get(s, "enum"), *one = json_object_get(s, "const");
 	size_t n = 0;
 
-	for (size_t i = 0; k->choices[i].name; i++) {
-		bool found = one && str_eq(json_string_value(one), k->choices[i].name);
+	for (; k->choices[n].name; n++) {
+		bool found = one && str_eq(json_string_value(one), k->choices[n].name);
 
 		for (size_t x = 0; x < json_array_size(list); x++)
 			found = found || str_eq(json_string_value(json_array_get(list, x)),
-						 k->choices[i].name);
+						 k->choices[n].name);
 		if (!found)
-			fail_msg("key %s: choice %s differs", k->name, k->choices[i].name);
-		n += found;
+			fail_msg("key %s: choice %s differs", k->name, k->choices[n].name);
 	}
 	assert_int_equal(n, one ? 1 : json_array_size(list));
 }
 
-static void same_keys(const struct schema *t, const json_t *root, const json_t *s)
+static void same_number(const struct key *k, const json_t *s, const char *name, uint64_t want)
+{
+	const json_t *v = json_object_get(s, name);
+
+	if ((uint64_t)json_integer_value(v) != want)
+		fail_msg("key %s: %s is %lld, not %llu", k->name, name,
+			(long long)json_integer_value(v), (unsigned long long)want);
+}
+
+static void same_type(const struct key *k, const json_t *s)
+{
+	static const char *const types[] = {[V_STRING] = "string",
+		[V_STRINGS] = "array",
+		[V_PAIRS] = "object",
+		[V_BOOL] = "boolean",
+		[V_INTEGER] = "integer",
+		[V_SIGNED] = "integer",
+		[V_NUMBER] = "number",
+		[V_INTEGERS] = "array",
+		[V_MODE] = "string",
+		[V_SHA256] = "string",
+		[V_DIGEST] = "string",
+		[V_OBJECT] = "object",
+		[V_OBJECTS] = "array",
+		[V_NAMED] = "object"};
+	const char *type = json_string_value(json_object_get(s, "type"));
+	uint64_t max = k->max ? k->max : SCHEMA_ITEMS;
+
+	if (k->kind >= sizeof(types) / sizeof(types[0]) || !types[k->kind])
+		return; /* V_JSON may be anything, words have choices */
+	if (!type || !str_eq(type, types[k->kind]))
+		fail_msg("key %s: type %s", k->name, type ? type : "none");
+	if (k->kind == V_INTEGER) {
+		same_number(k, s, "minimum", k->min);
+		same_number(k, s, "maximum", k->max);
+	}
+	if (k->kind == V_STRINGS || k->kind == V_OBJECTS) {
+		same_number(k, s, "minItems", k->min);
+		same_number(k, s, "maxItems", max);
+	}
+	if (k->kind == V_PAIRS || k->kind == V_NAMED)
+		same_number(k, s, "maxProperties", max);
+}
+
+/* What a rule takes, as far as a maximum says it. */
+static void same_rule(const struct key *k, const json_t *root, const json_t *s)
+{
+	const json_t *max = json_object_get(s, "maxLength");
+
+	(void)root;
+	if (k->kind == V_STRING && max)
+		same_number(k, s, "maxLength", k->rule && k->rule->max ? k->rule->max : 4096);
+}
+
+/* complete: what $defs/complete says of this object. */
+static void same_keys(
+	const struct schema *t, const json_t *root, const json_t *s, const json_t *complete)
 {
 	const json_t *properties = json_object_get(s, "properties");
+	const json_t *inner = json_object_get(complete, "properties");
 	size_t n = 0;
 
 	assert_true(json_is_false(json_object_get(s, "additionalProperties")));
 	for (const struct key *k = t->keys; k->name; k++, n++) {
-		const json_t *p = follow(root, json_object_get(properties, k->name));
+		const json_t *plain = json_object_get(properties, k->name);
+		const json_t *p = follow(root, plain), *below = json_object_get(inner, k->name);
 
-		if (!p)
+		if (!plain)
 			fail_msg("schema.json lacks key %s", k->name);
-		if (schema_requires(s, k->name) != k->required)
+		if (complete != json_null() && schema_requires(complete, k->name) != k->required)
 			fail_msg("required differs for key %s", k->name);
-		if (k->kind == V_OBJECT)
-			same_keys(k->of, root, p);
-		if (k->kind == V_OBJECTS)
-			same_keys(k->of, root, follow(root, json_object_get(p, "items")));
-		if (k->choices)
+		same_type(k, p);
+		same_rule(k, root, p);
+		if (k->choices && k->kind != V_STRINGS)
 			same_choices(k, p);
-		if (k->kind == V_INTEGER) {
-			assert_int_equal(json_integer_value(json_object_get(p, "minimum")), k->min);
-			assert_int_equal(json_integer_value(json_object_get(p, "maximum")), k->max);
-		}
+		if (k->kind == V_OBJECT)
+			same_keys(k->of, root, p, complete == json_null() ? complete : below);
+		if (k->kind == V_OBJECTS)
+			same_keys(k->of, root, follow(root, json_object_get(p, "items")),
+				complete == json_null() ? complete
+							: json_object_get(below, "items"));
+		if (k->kind == V_NAMED)
+			same_keys(k->of, root,
+				follow(root, json_object_get(p, "additionalProperties")),
+				k->partial ? json_null()
+					   : json_object_get(below, "additionalProperties"));
 	}
 	assert_int_equal(json_object_size(properties), n);
 }
 
-TEST(the_json_schema_names_the_same_keys)
+TEST(the_json_schema_says_what_the_tables_say)
 {
 	struct json_doc d;
+	const json_t *complete;
 
-	assert_int_equal(json_doc_load(&d, AT_FDCWD, "manifests/schema.json", 1 << 20, NULL), 0);
-	same_keys(&manifest_schema, d.root, d.root);
+	assert_int_equal(json_doc_load(&d, AT_FDCWD, "manifests/schema.json", 4 << 20, NULL), 0);
+	complete = json_object_get(json_object_get(d.root, "$defs"), "complete");
+	assert_non_null(complete);
+	same_keys(&manifest_schema, d.root, d.root, complete);
 	json_doc_fini(&d);
+}
+
+/* Every key, by its path, has a line in docs/manifest.md: `key`, or its last two parts. */
+static void documented(const struct schema *t, const char *text, const char *above)
+{
+	for (const struct key *k = t->keys; k->name; k++) {
+		auto_free char *code = mem_printf("`%s%s%s`", above, *above ? "." : "", k->name);
+
+		if (!strstr(text, code))
+			fail_msg("docs/manifest.md lacks %s", code);
+		if (k->of && !k->partial) {
+			auto_free char *below =
+				mem_printf("%s%s%s%s", above, *above ? "." : "", k->name,
+					k->kind == V_OBJECTS ? "[]"
+					: k->kind == V_NAMED ? ".NAME"
+							     : "");
+
+			if (!str_eq(k->name, "readiness") && !str_eq(k->name, "liveness"))
+				documented(k->of, text, below);
+		}
+	}
+}
+
+TEST(every_key_is_documented)
+{
+	auto_buf struct buf text = BUF_INIT(4 << 20);
+
+	assert_int_equal(file_read(AT_FDCWD, "docs/manifest.md", &text, NULL), 0);
+	documented(&manifest_schema, text.data, "");
 }
 
 /* ---- digest ---- */
@@ -311,21 +415,29 @@ TEST(a_manifest_full_of_numbers_that_print_longer_has_a_digest)
 
 /* ---- limits ---- */
 
-TEST(another_machines_platform_is_refused)
+TEST(a_platform_is_chosen_from_those_the_manifest_has)
 {
-	char want[300];
-	struct complaints c;
+	static const char both[] = HEAD ", \"platforms\": [\"linux/riscv64\", \"linux/arm64/v8\"]}";
+	struct manifest_choice choice = {.platform = "linux/arm64/v8"};
+	struct complaints c = {0};
 	struct manifest m;
-	auto_free char *good = mem_printf(HEAD ", \"platforms\": [\"%s\"]}", manifest_platform());
+	struct err e = {0};
 
-	assert_int_equal(parse(&m, good, &c), 0);
+	assert_int_equal(parse(&m, HEAD "}", &c), 0);
+	assert_string_equal(m.platform, manifest_platform());
 	manifest_fini(&m);
-	snprintf(want, sizeof(want),
-		"dir/m.json:1:72: SV003 /platforms/0: this version builds only for the machine "
-		"that "
-		"it runs on; expected \"%s\", got \"linux/riscv64\"\n",
-		manifest_platform());
-	complains(HEAD ", \"platforms\": [\"linux/riscv64\"]}", want);
+	assert_int_equal(parse(&m, both, &c), 0);
+	assert_string_equal(m.platform, "linux/riscv64");
+	manifest_fini(&m);
+	assert_int_equal(manifest_parse(&m, "m.json", both, strlen(both), &choice, &c, &e), 0);
+	assert_string_equal(m.platform, "linux/arm64/v8");
+	manifest_fini(&m);
+	choice.platform = "plan9/amd64";
+	assert_int_equal(manifest_parse(&m, "m.json", both, strlen(both), &choice, &c, &e), -1);
+	assert_string_equal(
+		e.text, "--platform plan9/amd64: m.json is for linux/riscv64 and others");
+	assert_int_equal(e.kind, ERR_USAGE);
+	complains(HEAD ", \"platforms\": [\"linux\"]}", "dir/m.json:1:72: SV007 /platforms/0: ");
 }
 
 TEST(arrays_and_objects_have_a_limit)
@@ -442,10 +554,11 @@ int main(void)
 		cmocka_unit_test(every_bad_manifest_gets_exactly_its_complaints),
 		cmocka_unit_test(the_smallest_manifest_gets_the_defaults),
 		cmocka_unit_test(every_key_lands_in_its_field),
-		cmocka_unit_test(the_json_schema_names_the_same_keys),
+		cmocka_unit_test(the_json_schema_says_what_the_tables_say),
+		cmocka_unit_test(every_key_is_documented),
 		cmocka_unit_test(the_digest_is_of_the_meaning_not_the_layout),
 		cmocka_unit_test(a_manifest_full_of_numbers_that_print_longer_has_a_digest),
-		cmocka_unit_test(another_machines_platform_is_refused),
+		cmocka_unit_test(a_platform_is_chosen_from_those_the_manifest_has),
 		cmocka_unit_test(arrays_and_objects_have_a_limit),
 		cmocka_unit_test(a_manifest_over_a_mebibyte_is_refused),
 		cmocka_unit_test(many_errors_in_a_big_manifest_take_no_time),
