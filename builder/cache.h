@@ -15,6 +15,9 @@ struct input {
 	uint8_t digest[HASH_MAX];
 	uint64_t size; /* exact; 0: unknown, then max bounds it */
 	uint64_t max;
+	/* What authorises the fetch, never sent to another host: the value of the header
+	 * Authorization, or for S3 "KEY:SECRET", with which requests are signed. NULL: nothing. */
+	const char *authorization, *s3_key;
 };
 
 /* Where the verified file of an input lies, below the store: "cache/sha256/HEX". Returns out. */

@@ -152,7 +152,32 @@ void transfer_fini(struct transfer *t)
 	partial_close(&t->part);
 	if (t->curl)
 		curl_easy_cleanup(t->curl);
+	curl_slist_free_all(t->headers);
 	t->curl = NULL;
+	t->headers = NULL;
+}
+
+/* libcurl sends neither to a host that a redirect leads to. */
+static void authorize(struct transfer *t)
+{
+	const struct input *in = t->part.in;
+	auto_free char *header = NULL;
+	bool secure = str_starts(in->url, "https://");
+
+	curl_slist_free_all(t->headers);
+	t->headers = NULL;
+	if (in->authorization) {
+		header = mem_printf("Authorization: %s", in->authorization);
+		t->headers = curl_slist_append(NULL, header);
+		explicit_bzero(header, strlen(header));
+	}
+	curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, t->headers);
+	curl_easy_setopt(t->curl, CURLOPT_USERPWD, in->s3_key);
+	curl_easy_setopt(t->curl, CURLOPT_AWS_SIGV4, in->s3_key ? "aws:amz" : NULL);
+	if (secure && (in->authorization || in->s3_key))
+		http_redirects(t->curl, "https");
+	else
+		http_redirects(t->curl, "http,https");
 }
 
 void transfer_begin(struct transfer *t)
@@ -166,6 +191,7 @@ void transfer_begin(struct transfer *t)
 	t->text[0] = '\0';
 	url_show(t->part.in->url, t->where, sizeof(t->where));
 	snprintf(range, sizeof(range), "%" PRIu64 "-", t->part.size);
+	authorize(t);
 	curl_easy_setopt(t->curl, CURLOPT_URL, t->part.in->url);
 	/* RANGE, not RESUME_FROM: that one takes a 200 for an error */
 	curl_easy_setopt(t->curl, CURLOPT_RANGE, t->ranged ? range : NULL);

@@ -22,6 +22,7 @@ struct transfer {
 		*need; /* bytes that all inputs still lack: for the hint when the disk is full */
 	struct partial part;
 	CURL *curl;
+	struct curl_slist *headers;
 
 	/* the try in progress */
 	bool ranged, accepted;

@@ -25,12 +25,22 @@ static void set_protocols(CURL *h, const char *protocols)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
 	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, protocols);
-	curl_easy_setopt(h, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 #else
 	long file = strstr(protocols, "file") ? CURLPROTO_FILE : 0;
 
 	curl_easy_setopt(h, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | file);
-	curl_easy_setopt(h, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+#endif
+	http_redirects(h, "http,https");
+}
+
+void http_redirects(CURL *h, const char *protocols)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(h, CURLOPT_REDIR_PROTOCOLS_STR, protocols);
+#else
+	long plain = str_starts(protocols, "http,") ? CURLPROTO_HTTP : 0;
+
+	curl_easy_setopt(h, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTPS | plain);
 #endif
 }
 

@@ -27,6 +27,8 @@ void http_init(void);
  * http and https), trust, user agent, keep-alive, timeouts, no decoding of bodies: their digest is
  * what is known. Redirects are not followed. */
 void http_common(CURL *h, const char *protocols);
+/* Where redirects may lead: "http,https", or "https" alone. */
+void http_redirects(CURL *h, const char *protocols);
 
 /* How one host is reached. */
 struct http_site {
