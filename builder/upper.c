@@ -287,6 +287,16 @@ static bool is_whiteout(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
+/* What stood there before is gone all the same. */
+static int leave_out(struct reading *r, const struct object *o, const char *what)
+{
+	if (below(r))
+		put(r, o, ENTRY_WHITEOUT);
+	if (r->u->left_out)
+		r->u->left_out(r->u->ctx, r->path, what);
+	return 0;
+}
+
 static int read_object(struct reading *r, struct object *o, struct err *e)
 {
 	if (is_whiteout(&o->st)) {
@@ -295,14 +305,15 @@ static int read_object(struct reading *r, struct object *o, struct err *e)
 		return 0;
 	}
 	if (S_ISSOCK(o->st.st_mode))
-		return 0;
+		return leave_out(r, o, "a socket");
 	o->a = (struct attr){.type = type_of(o->st.st_mode),
 		.mode = o->st.st_mode & 07777,
 		.uid = o->st.st_uid,
 		.gid = o->st.st_gid,
 		.mtime = o->st.st_mtim.tv_sec > 0 ? o->st.st_mtim.tv_sec : 0};
 	if (!o->a.type)
-		return err_set(e, ERR_CORRUPT, "a device node");
+		return r->u->left_out ? leave_out(r, o, "a device node")
+				      : err_set(e, ERR_CORRUPT, "a device node");
 	if (read_xattrs(r, o, e) < 0)
 		return -1;
 	if (r->u->secret)

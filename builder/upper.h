@@ -18,6 +18,10 @@ struct upper {
 	time_t since;             /* then: files that changed before are passed over */
 	uint64_t max_bytes;       /* of all files */
 	struct secret_scan *scan; /* may be NULL */
+	/* Told of what no image holds (what: "a socket"), by its path. NULL: nobody wants to know
+	 * of sockets, and a device node is an error. */
+	void (*left_out)(void *ctx, const char *path, const char *what);
+	void *ctx;
 	/* Out: the id of a secret that was found, or NULL, and where. */
 	const char *secret;
 	char secret_path[TREE_PATH_MAX + 1];
