@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/tar.h"
 
 /* Slots are the manifest's own groups first, then these, then one for each model, then one for each
  * step. */
@@ -371,6 +372,12 @@ static void fill(struct grouping *g, struct groups *out, const size_t *order)
 	add_whiteouts(g, out, last_slot(g, out->v, order), caps, seen);
 }
 
+/* A root folder that is as every engine makes it has no member in a tar. */
+static bool has_members(const struct group *v)
+{
+	return v->n > 1 || (v->n == 1 && tar_has_member(v->nodes[0]));
+}
+
 /* In the order of the layers, without the empty ones. */
 static void arrange(struct groups *out, const size_t *order)
 {
@@ -378,8 +385,10 @@ static void arrange(struct groups *out, const size_t *order)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < out->n; i++)
-		if (out->v[order[i]].n)
+		if (has_members(&out->v[order[i]]))
 			v[kept++] = out->v[order[i]];
+		else
+			free(out->v[order[i]].nodes);
 	free(out->v);
 	out->v = v;
 	out->n = kept;

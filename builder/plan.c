@@ -189,6 +189,15 @@ static struct digest note_key(const char *what, const struct digest *key)
 	return digest_of(text, (size_t)n);
 }
 
+/* The layer of a slot, NULL when nothing went into it. */
+static const struct layer *layer_of(const struct groups *g, const char *id)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (str_eq(g->v[i].layer.id, id))
+			return &g->v[i].layer;
+	return NULL;
+}
+
 int plan_remember(const struct manifest *m, const struct lock *l, const struct groups *g,
 	struct store *s, struct pool *pool, struct err *e)
 {
@@ -200,19 +209,17 @@ int plan_remember(const struct manifest *m, const struct lock *l, const struct g
 
 		rc = pool_note_put(pool, &d, "1", e);
 	}
-	for (size_t i = 0; rc == 0 && i < g->n; i++)
-		for (size_t k = 0; rc == 0 && k < x.slots.n; k++) {
-			char text[256], hex[DIGEST_HEX + 1];
-			struct digest d;
+	for (size_t i = 0; rc == 0 && i < x.slots.n; i++) {
+		const struct layer *layer = layer_of(g, x.slots.ids[i]);
+		struct digest d = layer_plan_key(m, l, &x.in, &x.slots, i, &x.last);
+		char text[256] = "empty", hex[DIGEST_HEX + 1];
 
-			if (!str_eq(x.slots.ids[k], g->v[i].layer.id))
-				continue;
-			d = layer_plan_key(m, l, &x.in, &x.slots, k, &x.last);
-			d = note_key("layer", &d);
-			snprintf(text, sizeof(text), "%s %" PRIu64,
-				digest_hex(&g->v[i].layer.digest, hex), g->v[i].layer.size);
-			rc = pool_note_put(pool, &d, text, e);
-		}
+		if (layer)
+			snprintf(text, sizeof(text), "%s %" PRIu64, digest_hex(&layer->digest, hex),
+				layer->size);
+		d = note_key("layer", &d);
+		rc = pool_note_put(pool, &d, text, e);
+	}
 	outlook_fini(&x);
 	return rc;
 }
@@ -330,6 +337,8 @@ static int add_layers(
 		rc = noted(pool, "layer", &key, &text, e);
 		if (rc < 0)
 			return -1;
+		if (rc > 0 && str_eq(text, "empty"))
+			continue;
 		if (rc > 0)
 			snprintf(hex, sizeof(hex), "%.64s", text);
 		step = add(p, PLAN_LAYER, x->slots.ids[i], &key,

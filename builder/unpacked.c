@@ -57,6 +57,7 @@ int cache_file_get(
 		return 0;
 	if (fd < 0)
 		return err_sys(e, "open %s/%s", s->path, name);
+	(void)futimens(fd, NULL); /* used: garbage collection leaves it; no matter if it fails */
 	return file_read_fd(fd, name, b, e) < 0 ? -1 : 1;
 }
 

@@ -16,8 +16,9 @@
 #include "images/reach.h"
 
 enum {
-	TMP_AGE = 3600,      /* seconds that nobody wrote to a temporary file: it is nobody's */
-	PARTIAL_AGE = 86400, /* a download that may go on */
+	TMP_AGE = 3600,          /* seconds that nobody wrote to a temporary file: it is nobody's */
+	PARTIAL_AGE = 86400,     /* a download that may go on */
+	RESULT_AGE = 30 * 86400, /* a result of a build that nothing has used since */
 };
 
 /* Remove a file and count it. */
@@ -130,6 +131,10 @@ static int sweep_old(
 	return rc;
 }
 
+/* What builds keep to do nothing twice (builder/unpacked.h, layer-cache.h). */
+static const char *const results[] = {"cache/unpacked", "cache/layers", "cache/step-logs"};
+enum { RESULTS = sizeof(results) / sizeof(results[0]) };
+
 int gc_documents(struct gc *g, struct err *e)
 {
 	static const char *const folders[] = {".", "blobs/sha256", "indexes", "layers", "erofs",
@@ -145,6 +150,10 @@ int gc_documents(struct gc *g, struct err *e)
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		if (sweep_old(g, folders[i], ".tmp.", TMP_AGE, e) < 0)
 			return -1;
+	for (size_t i = 0; i < RESULTS; i++)
+		if (sweep_old(g, results[i], ".tmp.", TMP_AGE, e) < 0 ||
+			sweep_old(g, results[i], "", RESULT_AGE, e) < 0)
+			return -1;
 	return sweep_old(g, "cache/partial", "", PARTIAL_AGE, e);
 }
 
@@ -153,6 +162,7 @@ int gc_documents(struct gc *g, struct err *e)
 int gc_cache(struct store *s, bool dry, struct gc_report *r, struct err *e)
 {
 	static const char *const folders[] = {"cache/sha256", "cache/sha512"};
+	const size_t n = sizeof(folders) / sizeof(folders[0]);
 	struct gc g = {.s = s, .dry = dry, .r = r};
 	auto_fd int users = -1;
 	int rc = 0;
@@ -162,7 +172,7 @@ int gc_cache(struct store *s, bool dry, struct gc_report *r, struct err *e)
 		if (users >= 0 && sys_flock(users, LOCK_EX) < 0)
 			return err_sys(e, "lock %s/pool/users", s->path);
 	}
-	for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
-		rc = sweep_old(&g, folders[i], "", 0, e);
+	for (size_t i = 0; rc == 0 && i < n + RESULTS; i++)
+		rc = sweep_old(&g, i < n ? folders[i] : results[i - n], "", 0, e);
 	return rc;
 }

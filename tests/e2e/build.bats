@@ -576,3 +576,47 @@ video:x:44:app" ] || fail "$out"
 	digest=$("$SVRUN" image build -q --plain-http --push "$REGISTRY/team/" "$APP")
 	[ "$(skopeo inspect --tls-verify=false "docker://$REGISTRY/team/sent:1" | jq -r .Digest)" = "$digest" ]
 }
+
+# ---- on a base image ----
+
+# The tar of a layer of an image: NUMBER from 0.
+layer_tar() { # IMAGE NUMBER
+	local digest
+	digest=$("$SVRUN" image inspect "$1" | jq -r ".layers[$2].digest")
+	zstd -dcq "$SVRUN_ROOT/blobs/sha256/${digest#sha256:}"
+}
+
+@test "on a base image: its layers stay, what a step removes of it is a whiteout" {
+	need_root
+	need_program zstd
+	new_store
+	make_step_app under '.env = {FROM: "base", BOTH: "base"} | .labels = {from: "base"}'
+	local base child
+	base=$(lock_and_build "$APP" 2>/dev/null)
+	mkdir "$T/child"
+	APP=$T/child
+	jq -n --arg d "$base" '{schema: "svrun.image/1", name: "child", version: "1",
+		base: {type: "oci", ref: "store:under:1", digest: $d},
+		files: [{dest: "/mine", inline: "mine\n"}], env: {BOTH: "ours"},
+		run: [{id: "change", argv: ["/bin/busybox", "sh", "-c", "busybox rm /out/many /etc/text; echo new >/in"],
+			writes: ["/out/**", "/etc/**", "/in"]}],
+		build: {epoch: 1767225600}}' >"$APP/manifest.json"
+	child=$(lock_and_build "$APP" 2>/dev/null)
+	# The base's layers without its index are the first ones, digest by digest.
+	local n
+	n=$(("$("$SVRUN" image inspect under | jq '.layers | length')" - 1))
+	[ "$("$SVRUN" image inspect under | jq -c "[.layers[:$n][].digest]")" = "$("$SVRUN" image inspect child | jq -c "[.layers[:$n][].digest]")" ]
+	# Ours: files, the step, the index.
+	[ "$("$SVRUN" image inspect child | jq '.layers | length')" = $((n + 3)) ]
+	[ "$(layer_tar child $n | tar t | grep -v '/$')" = mine ]
+	[ "$(layer_tar child $((n + 1)) | tar t | grep -v '/$' | LC_ALL=C sort | tr '\n' ' ')" = "etc/.wh.text in out/.wh.many " ]
+	run_split "$SVRUN" run child sh -c 'busybox cat /in /mine /out/two; busybox ls -a /etc /out'
+	[ "$status" = 0 ] || fail "$err"
+	expect_in "$out" "new" "mine" "v1"
+	[[ $out != *many* && $out != *text* ]] || fail "$out"
+	"$SVRUN" image inspect child | jq -e '.config | (.Entrypoint == ["/bin/busybox"])
+		and (.Env | index("FROM=base") and index("BOTH=ours") and (index("BOTH=base") | not)) and (.Labels.from == "base")' >/dev/null
+	"$SVRUN" image verify child
+	# Nothing of the base is written again, and the same comes of it twice.
+	[ "$("$SVRUN" image build -q --no-cache "$APP")" = "$child" ]
+}
