@@ -31,8 +31,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
-/* The tree begins as the base's, whose nodes keep the numbers of their layers. */
-static void take_base(struct composed *c, struct base_image *b)
+void compose_base(struct composed *c, struct base_image *b)
 {
 	uint32_t o = compose_origin(c, &(struct origin){.kind = ORIGIN_BASE, .name = "base"});
 	char path[TREE_PATH_MAX + 1];
@@ -50,8 +49,7 @@ static void take_base(struct composed *c, struct base_image *b)
 	c->nbase_paths = n;
 }
 
-/* Chunks of a base that was pulled lie in the pool, but the index says not where. */
-static int find_chunks(struct composed *c, struct pool *p, struct err *e)
+int compose_find_chunks(struct composed *c, struct pool *p, struct err *e)
 {
 	auto_free struct chunk **v = NULL;
 	size_t n = 0, cap = 0;
@@ -324,11 +322,11 @@ static int merge(struct composed *c, struct work *w, struct base_image *base, st
 
 	compose_origin(c, &(struct origin){.kind = ORIGIN_STATE, .name = "state"});
 	if (base)
-		take_base(c, base);
+		compose_base(c, base);
 	else
 		c->tree = tree_new();
 	r.tree = c->tree;
-	if (base && find_chunks(c, w->pool, e) < 0)
+	if (base && compose_find_chunks(c, w->pool, e) < 0)
 		return -1;
 	if (merge_debs(c, w, e) < 0 || compose_accounts(&r, w->m, e) < 0 ||
 		merge_wheels(c, w, e) < 0 || merge_npms(c, w, e) < 0 ||

@@ -75,6 +75,13 @@ int compose_fetch(const struct manifest *m, const struct lock *l, struct mirrors
 int compose_tree(struct composed *c, const struct compose *x, struct err *e) must_check;
 void compose_fini(struct composed *c);
 
+/* Begin with the tree of a base, which is taken over: its nodes keep the numbers of their layers,
+ * and all its paths are remembered. */
+void compose_base(struct composed *c, struct base_image *b);
+/* Find the chunks of the tree in the pool, of which an image's index says not where they lie.
+ * CORRUPT when one is missing. */
+int compose_find_chunks(struct composed *c, struct pool *p, struct err *e) must_check;
+
 /* A new row of the table of origins; its name is copied. */
 uint32_t compose_origin(struct composed *c, const struct origin *o);
 
