@@ -53,6 +53,8 @@ int cmd_image_resolve(const struct command *self, int argc, char **argv, struct 
 int cmd_image_new(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/build-cmds.c */
 int cmd_image_build(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/lint-cmd.c */
+int cmd_image_lint(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/login-cmds.c */
 int cmd_image_login(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_logout(const struct command *self, int argc, char **argv, struct err *e);
@@ -72,6 +74,10 @@ int cmd_image_mount(const struct command *self, int argc, char **argv, struct er
 int cmd_image_unmount(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/rebase-cmd.c */
 int cmd_image_rebase(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/test-cmds.c */
+int cmd_image_test(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/commit-cmd.c */
+int cmd_image_commit(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/diff-cmd.c */
 int cmd_image_diff(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/store-cmds.c */
