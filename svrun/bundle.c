@@ -72,5 +72,5 @@ json_t *bundle_make(const struct bundle_request *r, struct err *e)
 		"1.2.0", "process", process, "root", "path", r->lower, "readonly", o->read_only,
 		"hostname", o->hostname ? o->hostname : r->instance->id, "mounts", mounts, "linux",
 		make_linux(r, cgroup, caps), "annotations", INSTANCE_IMAGE, o->image,
-		"org.svrun.manifest", r->digest, INSTANCE_RM, r->instance->rm ? "true" : "false");
+		INSTANCE_MANIFEST, r->digest, INSTANCE_RM, r->instance->rm ? "true" : "false");
 }

@@ -92,8 +92,10 @@ void instance_close(struct instance_view *v);
  */
 int instance_remove(int root, const char *id, struct err *e) must_check;
 
-/* The annotation of config.json that says which image it was, and ...*/
+/* The annotations of config.json that say which image it was, as it was named and by the digest of
+ * its manifest. */
 #define INSTANCE_IMAGE "org.svrun.image"
+#define INSTANCE_MANIFEST "org.svrun.manifest"
 /* The annotation of config.json that says that the folder goes with the container. */
 #define INSTANCE_RM "org.svrun.rm"
 
