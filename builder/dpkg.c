@@ -23,6 +23,7 @@ struct database {
 	const struct deb *const *debs;
 	size_t n;
 	bool installed; /* else unpacked */
+	const struct manifest_apt *apt;
 };
 
 static const struct owner plain = {.mode = 0644};
@@ -153,6 +154,14 @@ static int put_conffiles(
 	return 0;
 }
 
+static bool is_held(const struct database *db, const struct deb *d)
+{
+	for (size_t i = 0; i < db->apt->holds.n; i++)
+		if (str_eq(db->apt->holds.v[i], d->name))
+			return true;
+	return false;
+}
+
 /* The control file with its fields as they are, and the two that say that it is installed. */
 static int put_status(const struct database *db, const struct deb *d, struct buf *b, struct err *e)
 {
@@ -160,7 +169,8 @@ static int put_status(const struct database *db, const struct deb *d, struct buf
 	bool skip = false;
 
 	if (put_text(b, "Package: ", e) < 0 || put_text(b, d->name, e) < 0 ||
-		put_text(b, "\nStatus: install ok ", e) < 0 ||
+		put_text(b, is_held(db, d) ? "\nStatus: hold ok " : "\nStatus: install ok ", e) <
+			0 ||
 		put_text(b, db->installed ? "installed\n" : "unpacked\n", e) < 0)
 		return -1;
 	while (slice_line(&text, &line)) {
@@ -283,7 +293,40 @@ static int write_extended_states(const struct database *db, struct err *e)
 	return b.len ? write_buf(db, "var/lib/apt/extended_states", &b, e) : 0;
 }
 
+/* ---- a file for each package, for scanners: there is no dpkg to read more ---- */
+
+static int write_status_d(const struct database *db, struct err *e)
+{
+	for (size_t i = 0; i < db->n; i++) {
+		const struct deb *d = db->debs[i];
+		const struct deb_file *sums = deb_file(d, "md5sums");
+		auto_free char *path = mem_printf("var/lib/dpkg/status.d/%s", d->name);
+		auto_free char *sums_path = mem_printf("%s.md5sums", path);
+		auto_buf struct buf b = BUF_INIT(STATUS_MAX);
+
+		if (put_status(db, d, &b, e) < 0 || write_buf(db, path, &b, e) < 0)
+			return err_ctx(e, "database entry of package %s", d->name);
+		if (sums && rootfs_file(&db->r, sums_path, sums->data, sums->len, plain, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* ---- the whole ---- */
+
+static int check_holds(const struct database *db, struct err *e)
+{
+	for (size_t i = 0; i < db->apt->holds.n; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < db->n && !found; k++)
+			found = str_eq(db->debs[k]->name, db->apt->holds.v[i]);
+		if (!found)
+			return err_set(e, ERR_USAGE, "/apt/holds/%zu: no package '%s' is installed",
+				i, db->apt->holds.v[i]);
+	}
+	return 0;
+}
 
 static int write_database(const struct database *db, struct err *e)
 {
@@ -325,6 +368,7 @@ int dpkg_finish(struct tree *t, const struct manifest_apt *apt, const struct deb
 		.debs = debs,
 		.n = n,
 		.installed = apt->configure == APT_BUILTIN,
+		.apt = apt,
 	};
 
 	struct prune *prune = prune_new(&apt->prune, e);
@@ -339,5 +383,7 @@ int dpkg_finish(struct tree *t, const struct manifest_apt *apt, const struct deb
 	prune_free(prune);
 	if (rc == 0 && db.installed)
 		rc = alternatives_make(&db.r, debs, n, &apt->alternatives, e);
-	return rc < 0 ? -1 : write_database(&db, e);
+	if (rc < 0 || check_holds(&db, e) < 0)
+		return -1;
+	return apt->database == DATABASE_STATUS_D ? write_status_d(&db, e) : write_database(&db, e);
 }

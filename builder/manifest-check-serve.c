@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "builder/rules.h"
+#include "builder/services.h"
 
 /* ---- ports, volumes, services ---- */
 
@@ -67,7 +68,17 @@ static void check_services(struct reader *r, const struct manifest *m)
 					s->after.v[k]);
 		}
 	}
-	check_point(r, "/services");
+	check_point(r, m->nservices ? "/services" : "/init");
+	if ((m->nservices || m->init) && !services_can_run(m))
+		reader_fault(r, NULL,
+			(struct fault){.code = SV_CONFLICT,
+				.at_key = true,
+				.expected = "\"?essential\" or \"perl-base\" in apt.packages, or a "
+					    "base image that has it"},
+			"the first process needs perl-base");
+	if (m->init && !m->nservices && !m->has_entrypoint && !m->has_cmd)
+		reader_fault(r, NULL, (struct fault){.code = SV_CONFLICT, .at_key = true},
+			"there is no entrypoint or cmd to be started");
 	if (m->nservices && (m->has_entrypoint || m->has_cmd))
 		reader_fault(r, NULL, (struct fault){.code = SV_CONFLICT, .at_key = true},
 			"services are what the container runs: there is no entrypoint or cmd "

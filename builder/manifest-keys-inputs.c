@@ -100,8 +100,7 @@ static const struct choice bytecodes[] = {
 static const struct key python_keys[] = {
 	{"interpreter", V_STRING, .rule = &rule_abs,
 		SCHEMA_FIELD(struct manifest_python, interpreter)},
-	{"prefix", V_STRING, .required = true, .rule = &rule_abs,
-		SCHEMA_FIELD(struct manifest_python, prefix)},
+	{"prefix", V_STRING, .rule = &rule_abs, SCHEMA_FIELD(struct manifest_python, prefix)},
 	{"lock", V_STRING, .rule = &rule_local, SCHEMA_FIELD(struct manifest_python, lock)},
 	{"wheels", V_OBJECTS, .of = &wheel_schema,
 		.count = offsetof(struct manifest_python, nwheels),

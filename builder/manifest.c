@@ -12,6 +12,7 @@
 #include "builder/document.h"
 #include "builder/manifest-keys.h"
 #include "builder/resolve.h"
+#include "builder/services.h"
 
 enum {
 	TEXT_MAX = 1 << 20,
@@ -148,7 +149,10 @@ static int parse(struct manifest *m, const char *path, const void *text, size_t 
 	if (total)
 		return err_set(
 			e, ERR_USAGE, "%zu error%s in %s", total, total == 1 ? "" : "s", path);
-	return choose_platform(m, choice ? choice->platform : NULL, e);
+	if (choose_platform(m, choice ? choice->platform : NULL, e) < 0)
+		return -1;
+	services_apply(m);
+	return 0;
 }
 
 /* What is wrong only when a mode is applied. */

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "builder/local.h"
 #include "builder/npm-graph.h"
 
 enum {
@@ -163,10 +164,9 @@ static int fill_all(const struct npm_graph *g, struct lock *l, struct err *e)
 
 static int read_lock(const struct manifest *m, const char *name, struct buf *text, struct err *e)
 {
-	auto_fd int dir = sys_open(m->dir, O_RDONLY | O_DIRECTORY, 0);
-	auto_fd int fd = dir < 0 ? -1 : sys_open_beneath(dir, m->node.lock, O_RDONLY, 0);
+	auto_fd int fd = local_open(m->dir, m->node.lock, NULL, e);
 
-	return fd < 0 ? err_sys(e, "open %s", name) : file_read_fd(fd, name, text, e);
+	return fd < 0 ? -1 : file_read_fd(fd, name, text, e);
 }
 
 int npm_lock_parse(struct lock *l, const struct strings *omit, const char *name, const void *text,
