@@ -16,6 +16,7 @@
 #include "builder/image-config.h"
 #include "builder/layer-cache.h"
 #include "builder/local.h"
+#include "builder/model.h"
 #include "builder/plan.h"
 #include "builder/provenance.h"
 #include "builder/steps.h"
@@ -34,6 +35,7 @@ struct build {
 	struct digest key;
 	struct base_image *base; /* NULL: scratch */
 	json_t *base_config;
+	struct cache_share *share; /* of steps; NULL: none */
 	struct build_result *r;
 };
 
@@ -220,8 +222,20 @@ static void count_documents(struct build *b, const struct digest *manifest)
 	image_fini(&im);
 }
 
+static struct model_job models_of(const struct build *b)
+{
+	return (struct model_job){.m = b->m,
+		.l = b->l,
+		.mirrors = b->mirrors,
+		.s = b->s,
+		.secrets = b->o->secrets,
+		.nsecrets = b->o->nsecrets,
+		.p = b->p};
+}
+
 static int publish(struct build *b, struct composed *c, const struct groups *g, struct err *e)
 {
+	const struct model_job models = models_of(b);
 	auto_json json_t *config = image_config(b->m), *annotations = image_annotations(b->m),
 			 *history = NULL;
 	auto_free struct layer *layers = mem_array(g->first + g->n, sizeof(*layers));
@@ -245,8 +259,9 @@ static int publish(struct build *b, struct composed *c, const struct groups *g, 
 		layers[g->first + i] = g->v[i].layer;
 	image_created(b->m, created);
 	/* the chunks must be there before anything refers to them, the name comes last */
-	if (pool_commit(b->pool, e) < 0 ||
-		image_publish(b->s, &plan, &b->r->manifest, &size, e) < 0)
+	if (pool_commit(b->pool, e) < 0 || model_publish(&models, annotations, e) < 0 ||
+		image_publish(b->s, &plan, &b->r->manifest, &size, e) < 0 ||
+		models_attach(b->s, &b->r->manifest, e) < 0)
 		return -1;
 	count_documents(b, &b->r->manifest);
 	return mount_prepare(b->s, &b->r->manifest, c->tree, e);
@@ -300,6 +315,8 @@ static int run_steps(struct build *b, struct composed *c, struct err *e)
 		.nsecrets = b->o->nsecrets,
 		.no_cache = b->o->no_cache,
 		.count = &b->r->count,
+		.share = b->share,
+		.keys = &b->r->steps,
 		.logs = logs,
 		.command = command};
 
@@ -361,10 +378,11 @@ static int look(struct build *b, struct err *e)
 /* Pulling needs the pool for itself, so inputs and base come first. */
 static int make(struct build *b, struct err *e)
 {
+	const struct model_job models = models_of(b);
 	struct base_image base;
 	int rc;
 
-	if (compose_fetch(b->m, b->l, b->mirrors, b->s, b->p, e) < 0)
+	if (model_fetch(&models, e) < 0 || compose_fetch(b->m, b->l, b->mirrors, b->s, b->p, e) < 0)
 		return -1;
 	if (!b->l->base.present)
 		return with_pool(b, compose, e);
@@ -393,8 +411,10 @@ static int import(struct build *b, struct err *e)
 	int rc = cache_share_import(
 		b->s, b->o->config, b->o->cache_from, &b->key, b->p, &b->r->manifest, &pulled, e);
 
+	if (rc == 0)
+		b->share = cache_share_open(b->o->config, b->o->cache_from, b->p, e);
 	if (rc <= 0)
-		return rc;
+		return rc == 0 && b->share ? 0 : -1;
 	rc = with_pool(b, adopt, e);
 	b->r->imported = rc > 0;
 	/* the name that the pull gave it is not the user's */
@@ -421,6 +441,12 @@ static int check_platform(const struct manifest *m, const struct lock *l, struct
 	return rc;
 }
 
+void build_result_fini(struct build_result *r)
+{
+	free(r->steps.v);
+	r->steps = (struct step_keys){0};
+}
+
 int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
 	struct store *s, const struct build_options *o, struct progress *p, struct build_result *r,
 	struct err *e)
@@ -439,7 +465,7 @@ int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mi
 	*r = (struct build_result){0};
 	if (o->codec)
 		b.how.codec = *o->codec;
-	if (lock_check(l, m, e) < 0)
+	if (lock_check(l, m, e) < 0 || model_gate(m, &o->accepted, e) < 0)
 		return -1;
 	rc = with_pool(&b, look, e);
 	r->cached = rc > 0;
@@ -447,5 +473,6 @@ int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mi
 		rc = import(&b, e);
 	if (rc == 0)
 		rc = check_platform(m, l, e) < 0 ? -1 : make(&b, e);
+	cache_share_close(b.share);
 	return rc < 0 ? -1 : 0;
 }

@@ -2,14 +2,14 @@
 #ifndef BUILDER_BUILD_H
 #define BUILDER_BUILD_H
 
-#include "builder/build-secret.h"
-#include "builder/compose.h"
+#include "builder/steps.h"
 
 struct build_options {
 	bool no_cache;           /* do everything again */
 	const enum codec *codec; /* instead of the manifest's; NULL: the manifest's */
 	const struct build_secret *secrets;
 	size_t nsecrets;
+	struct strings accepted; /* licences of models: --accept-license */
 	const struct config *config;
 	const char *cache_from, *cache_to; /* repositories (cache-share.h); NULL: none */
 };
@@ -19,11 +19,13 @@ struct build_result {
 	bool cached;   /* nothing had to be done */
 	bool imported; /* it came from --cache-from */
 	struct build_count count;
+	struct step_keys steps; /* of what was run or found */
 };
+void build_result_fini(struct build_result *r);
 
 /* Build the image of a locked manifest into the store and give it its names (build_names()). What
  * an earlier try got done is not done again, however it ended. The pool must not be open in this
- * process. */
+ * process. build_result_fini() is due in any case. */
 int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
 	struct store *s, const struct build_options *o, struct progress *p, struct build_result *r,
 	struct err *e) must_check;

@@ -1,4 +1,4 @@
-#include "builder/cache-share.h"
+#include "builder/cache-share-private.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,19 +16,18 @@
 #include "images/registry.h"
 #include "images/workers.h"
 
-enum { DOCUMENT_MAX = 64 << 10, BILL_MAX = 64 << 20, AT_ONCE = 8, TAG = 8 + DIGEST_HEX };
+enum { DOCUMENT_MAX = 64 << 10, BILL_MAX = 64 << 20, AT_ONCE = 8 };
 
-static char *tag_of(const struct digest *key, char out[TAG])
+char *share_tag(const struct digest *key, char out[SHARE_TAG])
 {
 	char hex[DIGEST_HEX + 1];
 
-	snprintf(out, TAG, "action-%s", digest_hex(key, hex));
+	snprintf(out, SHARE_TAG, "action-%s", digest_hex(key, hex));
 	return out;
 }
 
 /* A repository: a reference without tag and digest. */
-static int parse_repository(
-	struct reference *r, const char *text, const char *option, struct err *e)
+int share_repository(struct reference *r, const char *text, const char *option, struct err *e)
 {
 	const char *slash = strrchr(text, '/');
 
@@ -40,7 +39,7 @@ static int parse_repository(
 	return 0;
 }
 
-static struct registry *open_repository(
+struct registry *share_open_registry(
 	const struct config *c, const struct reference *r, bool push, struct err *e)
 {
 	struct registry_options o = {.config = c, .host = r->host, .path = r->path, .push = push};
@@ -50,53 +49,61 @@ static struct registry *open_repository(
 
 /* ---- import ---- */
 
-/* The action's document, checked: the manifest that it says and, when there is one, the bill. */
 struct action {
-	json_t *artifact;
+	struct share_action a;
 	struct digest manifest;
-	struct descriptor bill;
-	bool has_bill;
 };
 
-static int read_document(
-	struct action *a, struct registry *r, const struct digest *key, struct err *e)
+static int read_blob(
+	const struct share_action *a, size_t i, struct registry *r, struct buf *b, struct err *e)
 {
-	const json_t *layers = json_object_get(a->artifact, "layers"), *first;
-	auto_buf struct buf text = BUF_INIT(DOCUMENT_MAX);
-	auto_json json_t *doc = NULL;
 	struct descriptor d;
-	char hex[DIGEST_HEX + 1];
-	const char *found, *kind, *manifest;
 
-	first = json_array_get(layers, 0);
-	if (!first || descriptor_read(&d, first, e) < 0)
-		return err_set(e, ERR_CORRUPT, "an action without a document");
-	if (d.size > DOCUMENT_MAX || registry_blob(r, &d.digest, d.size, &text, e) < 0)
+	if (descriptor_read(&d, json_array_get(json_object_get(a->artifact, "layers"), i), e) < 0)
 		return -1;
-	doc = json_parse(text.data, text.len, e);
-	if (!doc)
-		return -1;
-	found = json_str(doc, "key", e);
-	kind = found ? json_str(doc, "kind", e) : NULL;
-	manifest = kind ? json_str(doc, "manifest", e) : NULL;
-	if (!manifest || digest_parse(&a->manifest, manifest, e) < 0)
-		return -1;
-	if (!str_eq(found, digest_hex(key, hex)) || !str_eq(kind, "image"))
-		return err_set(e, ERR_CORRUPT, "the action is one of another key or kind");
-	a->has_bill = json_array_size(layers) > 1;
-	return a->has_bill ? descriptor_read(&a->bill, json_array_get(layers, 1), e) : 0;
+	if (d.size > b->max)
+		return err_set(e, ERR_CORRUPT, "a blob of %" PRIu64 " bytes, the limit is %zu",
+			d.size, b->max);
+	return registry_blob(r, &d.digest, d.size, b, e);
 }
 
-/* 1, 0 when there is no such action. */
-static int read_action(
-	struct action *a, struct registry *r, const struct digest *key, struct err *e)
+int share_blob(
+	const struct share_action *a, size_t i, struct registry *r, struct buf *b, struct err *e)
+{
+	if (i >= json_array_size(json_object_get(a->artifact, "layers")))
+		return err_set(e, ERR_CORRUPT, "an action without its blob %zu", i);
+	return read_blob(a, i, r, b, e);
+}
+
+static int read_document(struct share_action *a, struct registry *r, const struct digest *key,
+	const char *kind, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(DOCUMENT_MAX);
+	char hex[DIGEST_HEX + 1];
+	const char *found_key, *found_kind;
+
+	if (share_blob(a, 0, r, &text, e) < 0)
+		return -1;
+	a->doc = json_parse(text.data, text.len, e);
+	found_key = a->doc ? json_str(a->doc, "key", e) : NULL;
+	found_kind = found_key ? json_str(a->doc, "kind", e) : NULL;
+	if (!found_kind)
+		return -1;
+	if (!str_eq(found_key, digest_hex(key, hex)) || !str_eq(found_kind, kind))
+		return err_set(e, ERR_CORRUPT, "the action is one of another key or kind");
+	return 0;
+}
+
+int share_read(struct share_action *a, struct registry *r, const struct digest *key,
+	const char *kind, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(REGISTRY_MANIFEST_MAX);
-	char type[REGISTRY_TYPE], tag[TAG];
+	char type[REGISTRY_TYPE], tag[SHARE_TAG];
 	struct digest d;
 	struct err fault = {0};
 
-	if (registry_manifest(r, tag_of(key, tag), &text, type, &d, &fault) < 0) {
+	*a = (struct share_action){0};
+	if (registry_manifest(r, share_tag(key, tag), &text, type, &d, &fault) < 0) {
 		if (fault.kind == ERR_NOT_FOUND)
 			return 0;
 		if (e)
@@ -104,18 +111,37 @@ static int read_action(
 		return -1;
 	}
 	a->artifact = json_parse(text.data, text.len, e);
-	return !a->artifact || read_document(a, r, key, e) < 0 ? -1 : 1;
+	if (a->artifact && read_document(a, r, key, kind, e) == 0)
+		return 1;
+	share_action_fini(a);
+	return -1;
+}
+
+void share_action_fini(struct share_action *a)
+{
+	json_decref(a->artifact);
+	json_decref(a->doc);
+	*a = (struct share_action){0};
+}
+
+static int read_image(struct action *a, struct registry *r, const struct digest *key, struct err *e)
+{
+	int rc = share_read(&a->a, r, key, "image", e);
+	const char *manifest = rc > 0 ? json_str(a->a.doc, "manifest", e) : NULL;
+
+	if (rc <= 0)
+		return rc;
+	return !manifest || digest_parse(&a->manifest, manifest, e) < 0 ? -1 : 1;
 }
 
 static int keep_bill(const struct action *a, struct registry *r, struct store *s, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(BILL_MAX);
 
-	if (!a->has_bill)
+	if (json_array_size(json_object_get(a->a.artifact, "layers")) < 2)
 		return 0;
-	return registry_blob(r, &a->bill.digest, a->bill.size, &b, e) < 0
-		       ? -1
-		       : bills_put(s, &a->manifest, b.data, b.len, e);
+	return share_blob(&a->a, 1, r, &b, e) < 0 ? -1
+						  : bills_put(s, &a->manifest, b.data, b.len, e);
 }
 
 static int pull(const struct action *a, struct store *s, const struct config *c,
@@ -142,12 +168,12 @@ static int import(struct store *s, const struct config *c, const char *from,
 	struct registry *r;
 	int rc;
 
-	if (parse_repository(&ref, from, "--cache-from", e) < 0)
+	if (share_repository(&ref, from, "--cache-from", e) < 0)
 		return -1;
-	r = open_repository(c, &ref, false, e);
+	r = share_open_registry(c, &ref, false, e);
 	if (!r)
 		return -1;
-	rc = read_action(a, r, key, e);
+	rc = read_image(a, r, key, e);
 	if (rc > 0 && (pull(a, s, c, &ref, p, name, e) < 0 || keep_bill(a, r, s, e) < 0))
 		rc = -1;
 	registry_close(r);
@@ -162,7 +188,7 @@ int cache_share_import(struct store *s, const struct config *c, const char *from
 	struct err fault = {0};
 	int rc = import(s, c, from, key, p, &a, name, &fault);
 
-	json_decref(a.artifact);
+	share_action_fini(&a.a);
 	*manifest = a.manifest;
 	if (rc >= 0)
 		return rc;
@@ -177,92 +203,103 @@ int cache_share_import(struct store *s, const struct config *c, const char *from
 
 /* ---- export ---- */
 
-struct blob {
-	struct digest digest;
-	uint64_t size;
-	bool there;
-};
-
+/* The blobs of an artifact, sent side by side. */
 struct sending {
-	struct registry *r;
-	struct store *s;
-	struct blob v[3];
-	struct progress *p;
+	struct share_to *to;
+	struct share_out *v;
 };
 
 static int send_one(void *ctx, size_t i, struct err *e)
 {
 	struct sending *x = ctx;
-	int there = registry_has_blob(x->r, &x->v[i].digest, e);
+	struct share_out *o = &x->v[i];
+	int there = o->there ? 1 : registry_has_blob(x->to->r, &o->digest, e);
 
 	if (there < 0)
 		return -1;
-	x->v[i].there = there > 0;
+	o->there = there > 0;
 	if (there)
 		return 0;
 
-	auto_fd int fd = store_blob_open(x->s, &x->v[i].digest, NULL, e);
+	auto_fd int fd = store_blob_open(x->to->s, &o->digest, NULL, e);
 
-	return fd < 0 ? -1 : registry_upload(x->r, &x->v[i].digest, fd, x->v[i].size, x->p, e);
+	return fd < 0 ? -1 : registry_upload(x->to->r, &o->digest, fd, o->size, x->to->p, e);
 }
 
-static int put_blob(struct sending *x, size_t i, const void *p, size_t n, struct err *e)
-{
-	x->v[i].size = n;
-	return store_blob_put(x->s, p, n, &x->v[i].digest, e);
-}
-
-static json_t *describe(const struct blob *b, const char *type)
+static json_t *describe(const struct share_out *b)
 {
 	char text[DIGEST_TEXT + 1];
 
-	return json_pack("{s:s, s:s, s:I}", "mediaType", type, "digest",
+	return json_pack("{s:s, s:s, s:I}", "mediaType", b->type, "digest",
 		digest_text(&b->digest, text), "size", (json_int_t)b->size);
 }
 
-static int put_artifact(struct sending *x, const struct digest *key, size_t n, struct err *e)
+static int put_artifact(struct registry *r, const struct digest *key, const struct share_out *v,
+	size_t n, struct err *e)
 {
 	auto_json json_t *m = json_object();
 	json_t *layers = json_array();
 	auto_buf struct buf text = BUF_INIT(REGISTRY_MANIFEST_MAX);
-	char tag[TAG];
+	char tag[SHARE_TAG];
 
-	json_array_append_new(layers, describe(&x->v[1], ACTION_TYPE));
-	if (n > 2)
-		json_array_append_new(layers, describe(&x->v[2], "application/vnd.svrun.bill.v1"));
+	for (size_t i = 1; i < n; i++)
+		json_array_append_new(layers, describe(&v[i]));
 	json_object_set_new(m, "schemaVersion", json_integer(2));
 	json_object_set_new(m, "mediaType", json_string(OCI_MANIFEST_TYPE));
 	json_object_set_new(m, "artifactType", json_string(ACTION_TYPE));
-	json_object_set_new(m, "config", describe(&x->v[0], EMPTY_TYPE));
+	json_object_set_new(m, "config", describe(&v[0]));
 	json_object_set_new(m, "layers", layers);
 	json_text(m, true, &text);
 	return registry_put_manifest(
-		x->r, tag_of(key, tag), OCI_MANIFEST_TYPE, text.data, text.len, e);
+		r, share_tag(key, tag), OCI_MANIFEST_TYPE, text.data, text.len, e);
 }
 
-/* The blobs of the artifact are few and small; those of the image went before. */
-static int send_action(struct sending *x, const struct digest *key, const struct digest *manifest,
-	struct cache_share_result *result, struct err *e)
+int share_add(struct share_out *v, size_t *n, struct store *s, const char *type, const void *p,
+	size_t size, struct err *e)
 {
+	struct share_out *x = &v[(*n)++];
+
+	*x = (struct share_out){.type = type, .size = size};
+	return store_blob_put(s, p, size, &x->digest, e);
+}
+
+int share_send(
+	struct share_to *to, const struct digest *key, struct share_out *v, size_t n, struct err *e)
+{
+	struct sending x = {.to = to, .v = v};
+
+	for (size_t i = 0; i < n; i++)
+		v[i].there = digest_map_find(&to->known, &v[i].digest) != NULL;
+	if (workers_each(n, AT_ONCE, send_one, &x, e) < 0 || put_artifact(to->r, key, v, n, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		digest_map_add(&to->known, &v[i].digest);
+		to->result->there += v[i].there;
+		to->result->sent += !v[i].there;
+		to->result->bytes += v[i].there ? 0 : v[i].size;
+	}
+	return 0;
+}
+
+static int send_action(
+	struct share_to *to, const struct digest *key, const struct digest *manifest, struct err *e)
+{
+	struct store *s = to->s;
 	auto_buf struct buf bill = BUF_INIT(BILL_MAX);
 	char hex[DIGEST_HEX + 1], text[DIGEST_TEXT + 1];
 	auto_free char *doc = mem_printf("{\"key\":\"%s\",\"kind\":\"image\",\"manifest\":\"%s\"}",
 		digest_hex(key, hex), digest_text(manifest, text));
-	size_t n = 2;
-	int rc = bills_get(x->s, manifest, &bill, e);
+	struct share_out v[3];
+	size_t n = 0;
+	int rc = bills_get(s, manifest, &bill, e);
 
-	if (rc < 0 || put_blob(x, 0, "{}", 2, e) < 0 || put_blob(x, 1, doc, strlen(doc), e) < 0)
+	if (rc < 0 || share_add(v, &n, s, EMPTY_TYPE, "{}", 2, e) < 0 ||
+		share_add(v, &n, s, ACTION_TYPE, doc, strlen(doc), e) < 0)
 		return -1;
-	if (rc > 0 && put_blob(x, n++, bill.data, bill.len, e) < 0)
+	if (rc > 0 &&
+		share_add(v, &n, s, "application/vnd.svrun.bill.v1", bill.data, bill.len, e) < 0)
 		return -1;
-	if (workers_each(n, AT_ONCE, send_one, x, e) < 0 || put_artifact(x, key, n, e) < 0)
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		result->there += x->v[i].there;
-		result->sent += !x->v[i].there;
-		result->bytes += x->v[i].there ? 0 : x->v[i].size;
-	}
-	return 0;
+	return share_send(to, key, v, n, e);
 }
 
 static int send_image(struct store *s, const struct config *c, const struct reference *to,
@@ -286,40 +323,42 @@ static int send_image(struct store *s, const struct config *c, const struct refe
 	return 0;
 }
 
-static int export(struct sending *x, const struct config *c, const struct reference *to,
-	const struct digest *key, const struct digest *manifest, struct cache_share_result *result,
-	struct err *e)
+static int export_image(struct share_to *to, const struct config *c, const struct reference *ref,
+	const struct digest *key, const struct digest *manifest, struct err *e)
 {
-	char tag[TAG];
-	int rc = registry_has_manifest(x->r, tag_of(key, tag), e);
+	char tag[SHARE_TAG];
+	int rc = registry_has_manifest(to->r, share_tag(key, tag), e);
 
-	result->present = rc > 0;
+	to->result->present = rc > 0;
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
-	if (send_image(x->s, c, to, manifest, x->p, result, e) < 0)
+	if (send_image(to->s, c, ref, manifest, to->p, to->result, e) < 0)
 		return -1;
 
 	/* nothing names these blobs here: garbage collection takes them again, later */
-	auto_fd int hold = pool_hold(x->s->fd, e);
+	auto_fd int hold = pool_hold(to->s->fd, e);
 
-	return hold < 0 ? -1 : send_action(x, key, manifest, result, e);
+	return hold < 0 ? -1 : send_action(to, key, manifest, e);
 }
 
 int cache_share_export(struct store *s, const struct config *c, const char *to,
-	const struct digest *key, const struct digest *manifest, struct progress *p,
-	struct cache_share_result *result, struct err *e)
+	const struct digest *key, const struct digest *manifest, const struct digest *steps,
+	size_t nsteps, struct progress *p, struct cache_share_result *result, struct err *e)
 {
-	struct sending x = {.s = s, .p = p};
+	struct share_to x = {.s = s, .p = p, .result = result};
 	struct reference ref;
 	int rc;
 
 	*result = (struct cache_share_result){0};
-	if (parse_repository(&ref, to, "--cache-to", e) < 0)
+	if (share_repository(&ref, to, "--cache-to", e) < 0)
 		return -1;
-	x.r = open_repository(c, &ref, true, e);
+	x.r = share_open_registry(c, &ref, true, e);
 	if (!x.r)
 		return -1;
-	rc = export(&x, c, &ref, key, manifest, result, e);
+	rc = export_image(&x, c, &ref, key, manifest, e);
+	for (size_t i = 0; rc == 0 && i < nsteps; i++)
+		rc = share_send_step(&x, &steps[i], e);
 	registry_close(x.r);
+	digest_map_fini(&x.known);
 	return rc < 0 ? err_ctx(e, "--cache-to %s", to) : 0;
 }

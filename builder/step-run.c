@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "builder/cache-share.h"
 #include "builder/engine.h"
 #include "builder/steps-private.h"
 #include "builder/unpacked.h"
@@ -59,6 +60,10 @@ static int load(struct steps *s, const struct step *st, const struct digest *key
 	if (s->x->no_cache)
 		return 0;
 	rc = unpacked_load(s->x->s, s->x->pool, key, NULL, out, e);
+	if (rc == 0)
+		rc = cache_share_step(s->x->share, s->x->s, s->x->pool, key, e);
+	if (rc > 0 && out->n == 0)
+		rc = unpacked_load(s->x->s, s->x->pool, key, NULL, out, e);
 	if (rc <= 0)
 		return rc;
 	progress_note(s->x->p, "step %s: done before", st->id);
@@ -303,12 +308,24 @@ static int run_now(struct steps *s, const struct step *st, struct tree *view, st
 	return rc;
 }
 
+static void note_key(struct steps *s, const struct digest *key)
+{
+	struct step_keys *k = s->x->keys;
+
+	if (!k)
+		return;
+	mem_grow(&k->v, &k->cap, k->n);
+	k->v[k->n++] = *key;
+}
+
 int step_changes(struct steps *s, const struct step *st, struct tree *view, struct entries *out,
 	struct err *e)
 {
 	struct digest key = key_of(s, st, view);
 	int rc = load(s, st, &key, out, e);
 
+	if (rc > 0)
+		note_key(s, &key);
 	if (rc > 0 && s->x->count)
 		s->x->count->steps_reused++;
 	if (rc != 0)
@@ -317,5 +334,6 @@ int step_changes(struct steps *s, const struct step *st, struct tree *view, stru
 		return -1;
 	if (s->x->count)
 		s->x->count->steps_run++;
+	note_key(s, &key);
 	return save(s, st, &key, out, e) < 0 ? err_ctx(e, "keep step %s", st->id) : 0;
 }

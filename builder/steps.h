@@ -7,6 +7,12 @@
 #include "builder/compose.h"
 #include "builder/build-secret.h"
 
+/* Keys under which results of steps are kept (unpacked.h). */
+struct step_keys {
+	struct digest *v; /* malloc'ed */
+	size_t n, cap;
+};
+
 struct step_context {
 	const struct manifest *m;
 	const struct lock *l;
@@ -18,6 +24,8 @@ struct step_context {
 	bool no_cache;
 	const char *logs; /* folder, there: LOGS/ID.log of each step ("run:ID", "dpkg", ...) */
 	struct build_count *count; /* may be NULL */
+	struct cache_share *share; /* that may have results of steps; NULL: none */
+	struct step_keys *keys;    /* gets the key of each step whose result is here; may be NULL */
 	const char *command;       /* that runs this build again, for errors; NULL: made up */
 };
 

@@ -295,7 +295,7 @@ void unpacked_queue_fini(struct unpacked_queue *q)
 	pthread_mutex_destroy(&q->lock);
 }
 
-static int encode(struct buf *b, const struct deb *d, const struct entries *l, struct err *e)
+static void encode_head(struct buf *b, const struct deb *d)
 {
 	auto_buf struct buf meta = BUF_INIT(file_max);
 	struct digest sum;
@@ -307,7 +307,21 @@ static int encode(struct buf *b, const struct deb *d, const struct entries *l, s
 	put_number(b, meta.len);
 	buf_put(b, sum.b, DIGEST_SIZE);
 	buf_put(b, meta.data ? meta.data : "", meta.len);
-	return entries_encode(l, b, e);
+}
+
+int unpacked_parse(const struct buf *list, struct entries *out, struct err *e)
+{
+	return entries_decode(out, list->data ? list->data : "", list->len, e);
+}
+
+int unpacked_keep(struct store *s, const struct digest *key, const struct buf *list, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(file_max);
+
+	encode_head(&b, NULL);
+	return buf_add(&b, list->data, list->len, e) < 0
+		       ? -1
+		       : cache_file_put(s, DIR, key, b.data, b.len, e);
 }
 
 int unpacked_add(struct unpacked_queue *q, const struct digest *key, const struct deb *d,
@@ -318,7 +332,8 @@ int unpacked_add(struct unpacked_queue *q, const struct digest *key, const struc
 
 	x->key = *key;
 	x->bytes = BUF_INIT(file_max);
-	if (encode(&x->bytes, d, l, e) < 0) {
+	encode_head(&x->bytes, d);
+	if (entries_encode(l, &x->bytes, e) < 0) {
 		drop(x);
 		return -1;
 	}

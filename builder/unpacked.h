@@ -38,6 +38,12 @@ int unpacked_add(struct unpacked_queue *q, const struct digest *key, const struc
 	const struct entries *l, struct err *e) must_check;
 int unpacked_flush(struct unpacked_queue *q, struct err *e) must_check;
 
+/* A list of another machine (entries_encode()): read and checked, and kept under a key once its
+ * chunks are in the pool and recorded. */
+int unpacked_parse(const struct buf *list, struct entries *out, struct err *e) must_check;
+int unpacked_keep(struct store *s, const struct digest *key, const struct buf *list,
+	struct err *e) must_check;
+
 /* Bytes of file data of a list. */
 uint64_t unpacked_bytes(const struct entries *l);
 

@@ -59,13 +59,14 @@ static int push(const struct build_request *r, const struct app *a, struct store
 }
 
 static int export(const struct build_request *r, const struct app *a, struct store *s,
-	const struct digest *key, const struct digest *manifest, struct progress *p, struct err *e)
+	const struct digest *key, const struct build_result *b, struct progress *p, struct err *e)
 {
 	struct cache_share_result x;
 
-	if (cache_share_export(s, &a->config, r->cache_to, key, manifest, p, &x, e) < 0)
+	if (cache_share_export(s, &a->config, r->cache_to, key, &b->manifest, b->steps.v,
+		    b->steps.n, p, &x, e) < 0)
 		return -1;
-	if (x.present)
+	if (x.present && x.sent == 0)
 		progress_note(p, "the shared cache has it");
 	else
 		progress_note(
@@ -97,23 +98,31 @@ static void print_result(
 	output_json(j);
 }
 
+static int deliver(const struct build_request *r, const struct app *a, struct store *s,
+	const struct digest *key, const struct build_result *b, struct progress *p, struct err *e)
+{
+	progress_note(p, "%s:%s %s", a->m.name, a->m.version,
+		b->cached     ? "is up to date"
+		: b->imported ? "came out of the shared cache"
+			      : "built");
+	if ((r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
+		(r->push && push(r, a, s, p, e) < 0))
+		return -1;
+	print_result(r, a, b);
+	return 0;
+}
+
 static int build_in_store(const struct build_request *r, struct app *a, const struct lock *l,
 	struct store *s, const struct build_options *o, struct progress *p, struct err *e)
 {
 	struct digest key = build_key(&a->m, l, o->codec);
 	struct build_result b;
+	int rc = build_run(&a->m, l, &a->mirrors, s, o, p, &b, e);
 
-	if (build_run(&a->m, l, &a->mirrors, s, o, p, &b, e) < 0)
-		return -1;
-	progress_note(p, "%s:%s %s", a->m.name, a->m.version,
-		b.cached     ? "is up to date"
-		: b.imported ? "came out of the shared cache"
-			     : "built");
-	if ((r->cache_to && export(r, a, s, &key, &b.manifest, p, e) < 0) ||
-		(r->push && push(r, a, s, p, e) < 0))
-		return -1;
-	print_result(r, a, &b);
-	return 0;
+	if (rc == 0)
+		rc = deliver(r, a, s, &key, &b, p, e);
+	build_result_fini(&b);
+	return rc;
 }
 
 static int build_locked(const struct build_request *r, struct app *a, const struct build_options *o,

@@ -552,6 +552,29 @@ video:x:44:app" ] || fail "$out"
 	[ "$("$SVRUN" image ls --format json | jq -r '[.. | .name? // empty] | map(select(contains("cache/builds"))) | length')" = 0 ]
 }
 
+@test "steps come out of the shared cache where the image does not" {
+	need_root
+	registry_plain
+	new_store
+	export SVRUN_CONFIG=$T/config.json
+	jq -n --arg h "$REGISTRY" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	make_step_app steps
+	"$SVRUN" image lock "$APP" >/dev/null
+	"$SVRUN" image build -q --cache-to "$REGISTRY/cache/builds" "$APP"
+	rm -rf "$SVRUN_ROOT"
+	new_store_again
+	jq '.env = {OTHER: "image"}' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	run_split "$SVRUN" image build --format json --cache-from "$REGISTRY/cache/builds" "$APP"
+	expect_status 0
+	[ "$(jq -r .imported <<<"$out")" = false ]
+	[ "$(count stepsRun "$out") $(count stepsReused "$out")" = "0 2" ] || fail "$out" "$err"
+	local wanted
+	wanted=$(jq -r .manifest <<<"$out")
+	[ "$("$SVRUN" image build -q --no-cache "$APP")" = "$wanted" ]
+	run_split "$SVRUN" run steps wc -l /out/many
+	expect_in "$out" 200000
+}
+
 @test "a shared cache that cannot be reached is said, and the build goes on" {
 	need_root
 	new_store
