@@ -119,11 +119,15 @@ static char *file_of(struct arena *a, const char *url)
 		start--;
 	out = arena_alloc(a, n - start + 1);
 	for (size_t i = start; i < n; i++) {
-		bool escape = url[i] == '%' && i + 2 < n && hex_of(url[i + 1]) >= 0 &&
-			      hex_of(url[i + 2]) >= 0;
+		int high = i + 2 < n && url[i] == '%' ? hex_of(url[i + 1]) : -1;
+		int low = high >= 0 ? hex_of(url[i + 2]) : -1;
 
-		out[k++] = escape ? (char)(hex_of(url[i + 1]) << 4 | hex_of(url[i + 2])) : url[i];
-		i += escape ? 2 : 0;
+		out[k] = url[i];
+		if (low >= 0) {
+			out[k] = (char)(high * 16 + low);
+			i += 2;
+		}
+		k++;
 	}
 	return out;
 }
