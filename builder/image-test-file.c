@@ -221,22 +221,63 @@ static uint64_t size_of_files(struct tree *t, const struct strings *globs, size_
 	return sum;
 }
 
+/* What the lock says of its inputs: about what the layers will have, when debs are most of them. */
+static uint64_t size_of_inputs(const struct lock *l)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < l->ndebs; i++)
+		n += l->debs[i].size;
+	for (size_t i = 0; i < l->nwheels; i++)
+		n += l->wheels[i].size;
+	for (size_t i = 0; i < l->nsources; i++)
+		n += l->sources[i].size;
+	for (size_t i = 0; i < l->nfiles; i++)
+		n += l->files[i].size;
+	for (size_t i = 0; i < l->nmodels; i++)
+		for (size_t k = 0; k < l->models[i].nfiles; k++)
+			n += l->models[i].files[k].size;
+	return n;
+}
+
+static void check_size(struct test_result *r, const char *what, uint64_t size)
+{
+	uint64_t most = r->test->expect.max_bytes;
+
+	if (most && size > most)
+		test_fail(r, "%s %" PRIu64 " bytes, expected at most %" PRIu64, what, size, most);
+}
+
+static void planned_size(struct test_result *r, const struct lock *l)
+{
+	if (r->test->paths.n || r->test->expect.max_layers)
+		test_fail(r,
+			"sizes of files and the number of layers need the image: their stage is "
+			"image, not plan");
+	else if (!l)
+		test_fail(r, "there is no lock");
+	else
+		check_size(r, "the locked inputs have", size_of_inputs(l));
+}
+
 int test_size(struct test_result *r, const struct tested *x, struct err *e)
 {
 	const struct test_expect *want = &r->test->expect;
 	const struct strings *globs = &r->test->paths;
 	size_t found = 0;
-	uint64_t size = globs->n ? size_of_files(x->tree, globs, &found) : size_of_layers(x->image);
 
 	(void)e;
 	if (!want->max_bytes && !want->max_layers)
 		test_fail(r, "neither expect.maxBytes nor expect.maxLayers is given");
-	if (globs->n && !found)
+	else if (!x->image)
+		planned_size(r, x->l);
+	else if (globs->n)
+		check_size(r, "the files have", size_of_files(x->tree, globs, &found));
+	else
+		check_size(r, "the layers have", size_of_layers(x->image));
+	if (x->image && globs->n && !found)
 		test_fail(r, "no file matches the paths");
-	if (want->max_bytes && size > want->max_bytes)
-		test_fail(r, "%s %" PRIu64 " bytes, expected at most %" PRIu64,
-			globs->n ? "the files have" : "the layers have", size, want->max_bytes);
-	if (want->max_layers && x->image->nlayers > want->max_layers)
+	if (x->image && want->max_layers && x->image->nlayers > want->max_layers)
 		test_fail(r, "%zu layers, the index included, expected at most %u",
 			x->image->nlayers, want->max_layers);
 	return 0;

@@ -294,7 +294,7 @@ int image_test(struct test_result *r, const struct tested *x, struct err *e)
 		[TEST_EXEC] = {0},
 		[TEST_HTTP] = {0},
 		[TEST_PORT] = {0},
-		[TEST_SIZE] = {test_size, false},
+		[TEST_SIZE] = {test_size, true},
 	};
 	enum test_type t = r->test->type;
 

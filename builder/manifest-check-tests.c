@@ -28,10 +28,20 @@ static bool stage_fits(const struct manifest_test *t)
 		return t->stage == STAGE_RUN;
 	case TEST_LINT:
 	case TEST_SIZE:
+	case TEST_METADATA:
+	case TEST_PYTHON_GUARD:
 		return t->stage != STAGE_RUN;
 	default:
 		return t->stage == STAGE_IMAGE;
 	}
+}
+
+/* Is it what the document says, and not a default? */
+static bool has_stage(const struct manifest_test *t, const char *word)
+{
+	static const char *const words[] = {"plan", "image", "run"};
+
+	return word && str_eq(word, words[t->stage]);
 }
 
 static bool has_mode(const struct manifest *m, const char *name)
@@ -55,7 +65,8 @@ static void check_test(struct reader *r, const struct manifest *m, size_t i, con
 	if (t->type == TEST_FILE && json_is_object(test) && !json_object_get(test, "path") &&
 		!json_object_get(test, "paths"))
 		reader_fault(r, "path", (struct fault){.code = SV_MISSING}, "missing key 'path'");
-	if (json_object_get(test, "type") && json_object_get(test, "stage") && !stage_fits(t))
+	if (has_stage(t, json_string_value(json_object_get(test, "stage"))) &&
+		json_object_get(test, "type") && !stage_fits(t))
 		reader_fault(r, "stage", (struct fault){.code = SV_CONFLICT},
 			"not a stage in which a test of this type can run");
 	if (t->mode && !has_mode(m, t->mode))
