@@ -149,6 +149,7 @@ static int build_app(
 	struct build_options o = {.no_cache = r->no_cache,
 		.secrets = secrets,
 		.nsecrets = r->secrets.n,
+		.accepted = {r->accepted.v, r->accepted.n},
 		.cache_from = r->cache_from,
 		.cache_to = r->cache_to};
 	enum codec codec;
@@ -286,7 +287,10 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 			"send the image there; REF/ gets NAME:VERSION behind it", &r.push},
 		{"plain-http", 0, OPTION_FLAG, NULL, "push without TLS", &r.plain_http},
 		APP_CHOICE_OPTIONS(r.choice),
-		{"secret", 0, OPTION_LIST, "ID=FILE", "a file for steps that name it", &r.secrets},
+		{"secret", 0, OPTION_LIST, "ID=FILE",
+			"a file for steps and sources of models that name it", &r.secrets},
+		{"accept-license", 0, OPTION_LIST, "ID", "accept the licence of a model",
+			&r.accepted},
 		{"cache-from", 0, OPTION_STRING, "REF",
 			"a repository that may have the image of these inputs", &r.cache_from},
 		{"cache-to", 0, OPTION_STRING, "REF", "put it into this repository", &r.cache_to},
@@ -304,5 +308,6 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 
 	option_list_fini(&r.choice.vars);
 	option_list_fini(&r.secrets);
+	option_list_fini(&r.accepted);
 	return rc;
 }

@@ -8,7 +8,7 @@ struct build_request {
 	const char *progress, *compression, *jobs, *push, *cache_from, *cache_to, *format;
 	bool no_cache, timings, quiet, all, locked, json, plain_http;
 	struct app_choice choice;
-	struct option_list secrets;
+	struct option_list secrets, accepted;
 };
 
 /* Build several apps, each in a process of its own, `jobs` at a time: what they share is unpacked,

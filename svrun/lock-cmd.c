@@ -13,6 +13,8 @@ struct lock_request {
 	const char *app, *update, *progress;
 	bool files, check;
 	struct app_choice choice;
+	struct option_list secrets;
+	struct lock_secrets loaded;
 };
 
 static int resolve(struct lock *l, const struct lock_request *r, struct app *a,
@@ -23,8 +25,8 @@ static int resolve(struct lock *l, const struct lock_request *r, struct app *a,
 
 	if (app_store(&s, a, e) < 0)
 		return -1;
-	rc = r->update ? lock_update(l, old, r->update, &a->m, &a->mirrors, &s, p, e)
-		       : lock_make(l, &a->m, &a->mirrors, &s, p, e);
+	rc = r->update ? lock_update(l, old, r->update, &a->m, &a->mirrors, &s, &r->loaded, p, e)
+		       : lock_make(l, &a->m, &a->mirrors, &s, &r->loaded, p, e);
 	store_close(&s);
 	return rc;
 }
@@ -95,6 +97,21 @@ static int lock_app(const struct lock_request *r, struct progress *p, struct err
 	return rc;
 }
 
+static int with_secrets(struct lock_request *r, struct progress *p, struct err *e)
+{
+	auto_free struct build_secret *v = mem_array(r->secrets.n, sizeof(*v));
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->secrets.n; i++)
+		rc = build_secret_load(&v[i], r->secrets.v[i], e);
+	r->loaded = (struct lock_secrets){v, r->secrets.n};
+	if (rc == 0)
+		rc = lock_app(r, p, e);
+	for (size_t i = 0; i < r->secrets.n; i++)
+		build_secret_fini(&v[i]);
+	return rc;
+}
+
 int cmd_image_lock(const struct command *self, int argc, char **argv, struct err *e)
 {
 	struct lock_request r = {0};
@@ -106,6 +123,8 @@ int cmd_image_lock(const struct command *self, int argc, char **argv, struct err
 		{"update", 0, OPTION_STRING, "PKG", "move only this package, source, model or base",
 			&r.update},
 		APP_CHOICE_OPTIONS(r.choice),
+		{"secret", 0, OPTION_LIST, "ID=FILE", "a file for sources of models that name it",
+			&r.secrets},
 		{"progress", 0, OPTION_STRING, "MODE", "auto, plain, json or none", &r.progress},
 		{0},
 	};
@@ -119,9 +138,10 @@ int cmd_image_lock(const struct command *self, int argc, char **argv, struct err
 		rc = -1;
 	else {
 		r.app = argv[n];
-		rc = lock_app(&r, p, e);
+		rc = with_secrets(&r, p, e);
 	}
 	progress_free(p);
 	option_list_fini(&r.choice.vars);
+	option_list_fini(&r.secrets);
 	return rc;
 }

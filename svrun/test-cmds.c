@@ -26,6 +26,7 @@ struct testing {
 	struct store store;
 	bool has_store, has_gpu;
 	int signals, ended_by;
+	const char *name;      /* of the image, for reports */
 	struct test_result *v; /* in the manifest's order */
 	const char **modes;    /* of the image that each is for; NULL: that of the choice */
 	bool *done;
@@ -302,7 +303,7 @@ static int write_junit(const struct testing *x, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(REPORT_MAX);
 
-	test_junit(x->v, x->n, x->from.word, &b);
+	test_junit(x->v, x->n, x->name, &b);
 	return file_write(AT_FDCWD, x->o->junit, b.data, b.len, 0644, e);
 }
 
@@ -311,7 +312,7 @@ static int report(const struct testing *x, struct err *e)
 	auto_buf struct buf b = BUF_INIT(REPORT_MAX);
 
 	if (x->o->json) {
-		test_json_report(x->v, x->n, x->from.word, &b);
+		test_json_report(x->v, x->n, x->name, &b);
 		fwrite(b.data, 1, b.len, stdout);
 	} else if (!x->o->quiet) {
 		printf("%zu passed, %zu failed, %zu skipped\n", count(x, TEST_PASSED),
@@ -377,6 +378,7 @@ static int test_source(struct testing *x, struct err *e)
 	if (rc == 0)
 		rc = test_subject_open(&s, &x->from, NULL, x->has_store ? &x->store : NULL, e);
 	if (rc > 0) {
+		x->name = s.name;
 		rc = test_chosen(x, test_subject_manifest(&s), e);
 		for (size_t i = 0; i < x->n; i++)
 			test_result_fini(&x->v[i]);

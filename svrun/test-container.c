@@ -195,13 +195,18 @@ static int add_limits(struct words *w, const struct manifest *m, struct err *e)
 		       : 0;
 }
 
-/* ${runtime:...} of a test's own words, as those of the image. */
-static int add_expanded(struct words *w, const struct manifest *m, const char *option,
-	const char *text, struct err *e)
+char *test_expand(const struct manifest *m, const char *text, struct err *e)
 {
 	struct run_options o = {.cores = (double)cores(m),
 		.memory_bytes = (uint64_t)m->resources.memory_recommended << 20};
-	auto_free char *value = bundle_expand(&o, text, e);
+
+	return bundle_expand(&o, text, e);
+}
+
+static int add_expanded(struct words *w, const struct manifest *m, const char *option,
+	const char *text, struct err *e)
+{
+	auto_free char *value = test_expand(m, text, e);
 
 	if (!value)
 		return -1;
@@ -305,10 +310,11 @@ int test_container_start(struct test_container *c, struct store *s, int signals,
 {
 	uint64_t r;
 
-	*c = (struct test_container){.s = s, .signals = signals, .pidfd = -1, .output = -1};
+	*c = (struct test_container){
+		.s = s, .m = o->m, .signals = signals, .pidfd = -1, .output = -1};
 	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
 		return err_sys(e, "getrandom");
-	snprintf(c->name, sizeof(c->name), "test-%016" PRIx64, r);
+	snprintf(c->name, sizeof(c->name), "imagetest-%016" PRIx64, r);
 	if (start(c, o, e) == 0)
 		return 0;
 	test_container_stop(c);

@@ -20,7 +20,8 @@ enum { TEST_OUTPUT_MAX = 1 << 20, TEST_LOG_MAX = 16 << 20, TEST_LOG_LINES = 40 }
 
 struct test_container {
 	struct store *s;
-	int signals; /* borrowed: a signalfd of what ends us, or -1 */
+	const struct manifest *m; /* borrowed, as in the options */
+	int signals;              /* borrowed: a signalfd of what ends us, or -1 */
 	char name[INSTANCE_ID_MAX + 1];
 	char *log; /* path of its log */
 	pid_t pid; /* of its svrun; 0: not there */
@@ -59,6 +60,9 @@ char *test_container_tail(const struct test_container *c);
 /* Append to its log. */
 void test_container_note(const struct test_container *c, const void *p, size_t n);
 
+/* What a test says, with the variables that are only known at start (${runtime:cpus}) as the
+ * container of m has them; malloc'ed. USAGE: an unknown one. */
+char *test_expand(const struct manifest *m, const char *text, struct err *e) must_check;
 /* poll() that ends when somebody wants us to stop: -1 with DENIED "interrupted". ms -1: no limit.
  */
 int test_wait(int signals, struct pollfd *p, size_t n, int ms, struct err *e) must_check;

@@ -88,7 +88,29 @@ static int inside_open(struct inside *x, struct test_container *c, struct err *e
 	return -1;
 }
 
-static void set_env(struct inside *x, const struct pairs *more)
+static char *expanded(struct inside *x, const struct manifest *m, const char *text, struct err *e)
+{
+	auto_free char *value = test_expand(m, text, e);
+
+	return value ? arena_strdup(&x->mem, value) : NULL;
+}
+
+static int set_args(
+	struct inside *x, const struct manifest *m, const struct strings *argv, struct err *e)
+{
+	const char **v = arena_alloc(&x->mem, (argv->n + 1) * sizeof(*v)); /* ends with NULL */
+
+	for (size_t i = 0; i < argv->n; i++) {
+		v[i] = expanded(x, m, argv->v[i], e);
+		if (!v[i])
+			return -1;
+	}
+	x->process.args = (struct strings){v, argv->n};
+	return 0;
+}
+
+static int set_env(
+	struct inside *x, const struct manifest *m, const struct pairs *more, struct err *e)
 {
 	struct strings *env = &x->process.env;
 	const char **v = arena_alloc(&x->mem, (env->n + more->n + 1) * sizeof(*v));
@@ -97,15 +119,19 @@ static void set_env(struct inside *x, const struct pairs *more)
 	if (n)
 		memcpy(v, env->v, n * sizeof(*v));
 	for (size_t i = 0; i < more->n; i++) {
-		char *pair = arena_printf(&x->mem, "%s=%s", more->v[i].name, more->v[i].value);
+		const char *value = expanded(x, m, more->v[i].value, e);
 		size_t at = 0, key = strlen(more->v[i].name) + 1;
 
+		if (!value)
+			return -1;
+		char *pair = arena_printf(&x->mem, "%s=%s", more->v[i].name, value);
 		while (at < n && strncmp(v[at], pair, key) != 0)
 			at++;
 		v[at] = pair;
 		n += at == n;
 	}
 	*env = (struct strings){v, n};
+	return 0;
 }
 
 static int set_user(struct inside *x, const char *user, struct err *e)
@@ -130,14 +156,15 @@ static int set_user(struct inside *x, const char *user, struct err *e)
 	return 0;
 }
 
-static int set_process(struct inside *x, const struct test_process *p, struct err *e)
+static int set_process(
+	struct inside *x, const struct manifest *m, const struct test_process *p, struct err *e)
 {
 	x->process = x->spec.process;
-	x->process.args = p->argv;
 	x->process.terminal = false;
 	if (p->workdir)
 		x->process.cwd = p->workdir;
-	set_env(x, &p->env);
+	if (set_args(x, m, &p->argv, e) < 0 || set_env(x, m, &p->env, e) < 0)
+		return -1;
 	return p->user ? set_user(x, p->user, e) : 0;
 }
 
@@ -252,7 +279,7 @@ int test_container_exec(struct test_container *c, const struct test_process *p, 
 
 	*status = TEST_NOT_RUNNING;
 	if (rc > 0) {
-		rc = set_process(x, p, e);
+		rc = set_process(x, c->m, p, e);
 		if (rc == 0)
 			rc = run_inside(c, x, deadline, &s, status, e);
 		inside_close(x);
