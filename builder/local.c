@@ -99,7 +99,7 @@ char *local_model_path(
 	struct arena *a, const struct manifest_model *model, const struct model_file *f)
 {
 	/* source.path is the file itself, or the folder that files[].path starts from */
-	if (model->nfiles == 1 && (str_eq(model->source_path, f->path) ||
+	if (model->nfiles <= 1 && (str_eq(model->source_path, f->path) ||
 					  (str_ends(model->source_path, f->path) &&
 						  model->source_path[strlen(model->source_path) -
 								     strlen(f->path) - 1] == '/')))

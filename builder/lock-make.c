@@ -10,6 +10,7 @@
 #include "builder/apt.h"
 #include "builder/base-image.h"
 #include "builder/local.h"
+#include "builder/model.h"
 #include "builder/npm.h"
 #include "builder/python.h"
 #include "builder/source.h"
@@ -32,19 +33,27 @@ static int lock_debs(struct lock *l, const struct manifest *m, struct mirrors *m
 
 /* The debs and the base come before the wheels, whose tags they decide. */
 static int make(struct lock *l, const struct manifest *m, struct mirrors *mirrors, struct store *s,
-	struct progress *p, struct err *e)
+	const struct lock_secrets *secrets, struct progress *p, struct err *e)
 {
+	const struct model_job models = {.m = m,
+		.mirrors = mirrors,
+		.s = s,
+		.secrets = secrets->v,
+		.nsecrets = secrets->n,
+		.p = p};
+
 	if (local_lock(l, m, e) < 0 || lock_debs(l, m, mirrors, p, e) < 0 ||
 		(m->base.type == BASE_OCI && base_image_lock(l, m, s, p, e) < 0) ||
 		(m->python.present && python_lock(l, m, mirrors, e) < 0) ||
 		(m->node.present && npm_lock(l, m, e) < 0) ||
-		(m->nsources && source_lock(l, m, mirrors, s, p, e) < 0))
+		(m->nsources && source_lock(l, m, mirrors, s, p, e) < 0) ||
+		(m->nmodels && model_lock(l, &models, e) < 0))
 		return -1;
 	return 0;
 }
 
 int lock_make(struct lock *l, const struct manifest *m, struct mirrors *mirrors, struct store *s,
-	struct progress *p, struct err *e)
+	const struct lock_secrets *secrets, struct progress *p, struct err *e)
 {
 	int rc;
 
@@ -52,7 +61,7 @@ int lock_make(struct lock *l, const struct manifest *m, struct mirrors *mirrors,
 		.manifest = lock_manifest_digest(m),
 		.envelope = lock_envelope()};
 	progress_begin(p, "lock", 0);
-	rc = make(l, m, mirrors, s, p, e);
+	rc = make(l, m, mirrors, s, secrets, p, e);
 	progress_end(p);
 	return rc;
 }
@@ -133,8 +142,8 @@ static bool has_name(const struct lock *l, const char *package)
 }
 
 int lock_update(struct lock *l, const struct lock *old, const char *package,
-	const struct manifest *m, struct mirrors *mirrors, struct store *s, struct progress *p,
-	struct err *e)
+	const struct manifest *m, struct mirrors *mirrors, struct store *s,
+	const struct lock_secrets *secrets, struct progress *p, struct err *e)
 {
 	struct arena a = {0};
 	struct manifest pinned = *m; /* only its pins are others */
@@ -144,7 +153,7 @@ int lock_update(struct lock *l, const struct lock *old, const char *package,
 	if (!has_name(old, package))
 		return err_set(e, ERR_USAGE, "nothing in the lock is called '%s'", package);
 	pinned.apt.pins = pins_of(&a, m, old, package);
-	rc = lock_make(l, &pinned, mirrors, s, p, e);
+	rc = lock_make(l, &pinned, mirrors, s, secrets, p, e);
 	arena_fini(&a);
 	if (rc < 0 || check_debs(l, old, package, e) < 0)
 		return -1;

@@ -122,6 +122,7 @@ int config_registry(
 		.nmirrors = json_array_size(mirrors),
 		.plain_http = json_is_true(json_object_get(o, "plain-http")),
 		.insecure = json_is_true(json_object_get(o, "insecure")),
+		.is_private = json_is_true(json_object_get(o, "private")),
 		.ca = json_string_value(json_object_get(o, "ca")),
 		.cert = json_string_value(json_object_get(o, "cert")),
 		.key = json_string_value(json_object_get(o, "key")),

@@ -124,7 +124,7 @@ static int check_hosts(const char *where, const json_t *list, struct err *e)
 static int check_registry(const char *where, json_t *o, struct err *e)
 {
 	static const char *const keys[] = {
-		"mirrors", "plain-http", "insecure", "ca", "cert", "key", NULL};
+		"mirrors", "plain-http", "insecure", "private", "ca", "cert", "key", NULL};
 	static const char *const files[] = {"ca", "cert", "key"};
 	const json_t *mirrors = json_object_get(o, "mirrors");
 	bool flag;
@@ -135,7 +135,8 @@ static int check_registry(const char *where, json_t *o, struct err *e)
 		return -1;
 	if ((mirrors && check_hosts("mirrors", mirrors, e) < 0) ||
 		json_bool_opt(o, "plain-http", false, &flag, e) < 0 ||
-		json_bool_opt(o, "insecure", false, &flag, e) < 0)
+		json_bool_opt(o, "insecure", false, &flag, e) < 0 ||
+		json_bool_opt(o, "private", false, &flag, e) < 0)
 		return err_ctx(e, "%s", where);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const json_t *v = json_object_get(o, files[i]);

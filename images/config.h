@@ -39,6 +39,7 @@ struct config_registry {
 	size_t nmirrors;
 	bool plain_http;             /* http:// instead of https:// */
 	bool insecure;               /* certificates are not checked */
+	bool is_private;             /* what may not be passed on may be pushed there */
 	const char *ca, *cert, *key; /* PEM files, or NULL */
 	struct arena own;
 };

@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/adopt.h"
+#include "images/models-move.h"
+#include "images/models.h"
 #include "images/mount-image.h"
 #include "images/progress.h"
 #include "images/pull-own.h"
@@ -240,6 +242,21 @@ static int fetch_layers(struct pull *p, const struct digest *manifest, struct er
 	return rc;
 }
 
+/* The models that are artifacts of their own come with the image. */
+static int fetch_models(struct pull *p, const struct document *m, struct err *e)
+{
+	bool fetched = false;
+	int missing = models_missing(p->s, m->json, e);
+
+	if (missing < 0 || (missing > 0 && open_tools(p, e) < 0) ||
+		(missing > 0 && models_pull(p->registry, p->download, p->s, m->json, p->progress,
+					&fetched, e) < 0))
+		return -1;
+	if (fetched)
+		p->result->present = false;
+	return models_attach(p->s, &m->digest, e);
+}
+
 /* What is not wanted comes no further than its manifest. */
 static int obey_policy(struct pull *p, const struct document *m, struct err *e)
 {
@@ -259,12 +276,17 @@ static int pull_manifest(struct pull *p, const struct document *m, struct err *e
 	/* another process may be pulling the same image: it does the work for both */
 	turn = store_work_lock(p->s, &m->digest, e);
 	rc = turn < 0 ? -1 : is_here(p, &m->digest, e);
-	if (rc != 0)
-		return rc < 0 || obey_policy(p, m, e) < 0 ? -1 : check_present(p, &m->digest, e);
-	if (open_tools(p, e) < 0 || obey_policy(p, m, e) < 0 || document_keep(p, m, e) < 0 ||
-		fetch_documents(p, m, e) < 0)
+	if (rc < 0)
 		return -1;
-	return fetch_layers(p, &m->digest, e);
+	if (rc > 0) {
+		if (obey_policy(p, m, e) < 0 || check_present(p, &m->digest, e) < 0)
+			return -1;
+		return fetch_models(p, m, e);
+	}
+	if (open_tools(p, e) < 0 || obey_policy(p, m, e) < 0 || document_keep(p, m, e) < 0 ||
+		fetch_documents(p, m, e) < 0 || fetch_layers(p, &m->digest, e) < 0)
+		return -1;
+	return fetch_models(p, m, e);
 }
 
 /* ---- an index ---- */

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/models-move.h"
 #include "images/progress.h"
 #include "images/push-blobs.h"
 #include "images/referrers.h"
@@ -202,7 +203,10 @@ static int push_document(struct push_target *t, const char *target, const struct
 	m = json_parse(b.data, b.len, e);
 	if (!m)
 		return err_ctx(e, "manifest %.12s", digest_hex(d, hex));
-	rc = json_object_get(m, "manifests") ? push_index(t, m, depth, e) : push_blobs(t, d, m, e);
+	if (json_object_get(m, "manifests"))
+		rc = push_index(t, m, depth, e);
+	else
+		rc = models_push(t, t->host, m, e) < 0 ? -1 : push_blobs(t, d, m, e);
 	if (rc < 0 || put(t, target, d, m, &b, e) < 0)
 		return -1;
 	return referrers_push(t, d, e);
@@ -225,6 +229,7 @@ static int push_to(struct push_target *t, const struct reference *to, const char
 	if (!t->r)
 		return -1;
 	t->can_mount = neighbour != NULL;
+	t->host = to->host;
 	t->result->manifest = *d;
 	t->result->present = true;
 	rc = push_document(t, reference_target(to, target), d, 0, e);

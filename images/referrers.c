@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/models.h"
 #include "images/signature.h"
 
 enum { LAYERS_MAX = 64 };
@@ -312,6 +313,8 @@ int referrers_push(struct push_target *t, const struct digest *subject, struct e
 		bool listed = true;
 		int rc = 0;
 
+		if (type && str_eq(type, MODEL_TYPE)) /* models_push() */
+			continue;
 		if (tag)
 			rc = push_tagged(t, tag, o, e);
 		else if (type && !is_listed(theirs, o))
