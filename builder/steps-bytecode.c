@@ -10,13 +10,13 @@ enum { HALF_HOUR_MS = 1800000 };
 
 /* What `python -m compileall --invalidation-mode unchecked-hash` does, one process for each folder,
  * as many at a time as there are processors: what marshal writes depends on what the process has
- * compiled before, so that it must not be chance. The words behind it: folders besides those that
- * the interpreter looks in. */
-static const char script[] =
+ * compiled before, so that it must not be chance. The words behind it are folders; "path": those
+ * that the interpreter looks in. */
+const char steps_bytecode_script[] =
 	"import importlib.util, os, py_compile, sys\n"
-	"mode = py_compile.PycInvalidationMode.UNCHECKED_HASH\n"
-	"tops = dict.fromkeys(os.path.realpath(p) for p in sys.argv[1:] + sys.path if p and "
-	"os.path.isdir(p))\n"
+	"mode = py_compile.PycInvalidationMode[sys.argv[1]]\n"
+	"tops = [p for w in sys.argv[2:] for p in (sys.path if w == 'path' else [w])]\n"
+	"tops = dict.fromkeys(os.path.realpath(p) for p in tops if p and os.path.isdir(p))\n"
 	"todo = {}\n"
 	"for top in tops:\n"
 	"    for folder, folders, files in os.walk(top):\n"
@@ -77,7 +77,7 @@ int steps_add_bytecode(struct steps *s, struct step_list *l, struct err *e)
 		{"PYTHONNOUSERSITE", "1"}};
 	const struct manifest_python *p = &s->x->m->python;
 	const char *python = choose_interpreter(s), *version = python_of_lock(s->x->l);
-	const char *words[] = {python, "-c", script,
+	const char *words[] = {python, "-c", steps_bytecode_script, "UNCHECKED_HASH", "path",
 		arena_printf(&s->arena, "%s/lib/python%s/site-packages",
 			p->prefix ? p->prefix : "/usr/local", version ? version : "3")};
 	struct rootfs r = {.tree = s->c->tree};

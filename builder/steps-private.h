@@ -46,6 +46,9 @@ struct strings steps_words(struct steps *s, size_t n, const char *const *v);
 json_t *steps_json(const struct strings *v);
 json_t *steps_json_pairs(const struct pairs *v);
 
+/* A program for Python, which makes byte code in the folders behind it. */
+extern const char steps_bytecode_script[];
+
 /* ---- what a step sees (steps-view.c) ---- */
 
 /* The tree that the step runs over: c->tree itself, or a copy of a part of it, which is to be
