@@ -40,6 +40,16 @@ void check_unique(struct reader *r, json_t *seen, const char *what, const char *
 			what, key, by);
 }
 
+/* What pins an input is not any missing key. */
+static int code_of_missing(const char *key)
+{
+	if (str_eq(key, "digest"))
+		return SV_BASE_DIGEST;
+	return str_eq(key, "sha256") || str_eq(key, "commit") || str_eq(key, "revision")
+		       ? SV_DIGEST
+		       : SV_MISSING;
+}
+
 void check_belongs(struct reader *r, const json_t *object, const char *key,
 	const struct belongs *table, size_t n)
 {
@@ -52,7 +62,7 @@ void check_belongs(struct reader *r, const json_t *object, const char *key,
 			continue;
 		for (k = table[i].needs; *k; k++)
 			if (!json_object_get(object, *k))
-				reader_fault(r, *k, (struct fault){.code = SV_MISSING},
+				reader_fault(r, *k, (struct fault){.code = code_of_missing(*k)},
 					"missing key '%s'", *k);
 		for (k = table[i].never; *k; k++)
 			if (json_object_get(object, *k))
@@ -153,7 +163,8 @@ static void check_config(struct reader *r, const struct manifest *m, const json_
 
 /* ---- layers ---- */
 
-/* Is there a model, source or step for this match? Others match what comes. */
+/* Is there a model, source or step for this match? Others match what comes, and a mode may have
+ * other models. */
 static bool match_has_object(const struct manifest *m, const char *s, const char **what)
 {
 	const char *id = strchr(s, ':') + 1;
@@ -189,7 +200,7 @@ static void check_layers(struct reader *r, const struct manifest *m, const json_
 			const char *s = json_string_value(json_array_get(match, k)), *what;
 
 			check_point(r, "/build/layers/groups/%zu/match/%zu", i, k);
-			if (s && strchr(s, ':') && !match_has_object(m, s, &what))
+			if (s && strchr(s, ':') && !m->mode && !match_has_object(m, s, &what))
 				reader_fault(r, NULL, (struct fault){.code = SV_CONFLICT},
 					"no %s has the id '%s'", what, strchr(s, ':') + 1);
 		}

@@ -159,18 +159,24 @@ static int parse(struct manifest *m, const char *path, const void *text, size_t 
 static int check_modes(const struct manifest *m, const void *text, size_t n,
 	const struct manifest_choice *choice, struct complaints *c, struct err *e)
 {
+	size_t before = c->count, total;
+
 	for (size_t i = 0; i < m->nmodes; i++) {
 		struct manifest_choice with = choice ? *choice : (struct manifest_choice){0};
 		struct manifest other;
+		size_t count = c->count;
 		int rc;
 
 		with.mode = m->modes[i].name;
 		rc = parse(&other, m->path, text, n, &with, c, e);
 		manifest_fini(&other);
-		if (rc < 0)
+		if (rc < 0 && c->count == count)
 			return err_ctx(e, "mode %s", m->modes[i].name);
 	}
-	return 0;
+	total = c->count - before;
+	return total ? err_set(e, ERR_USAGE, "%zu error%s in %s", total, total == 1 ? "" : "s",
+			       m->path)
+		     : 0;
 }
 
 int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,

@@ -44,11 +44,12 @@ static struct value *instead(struct merge *m, const struct value *v, const struc
 	return r;
 }
 
-static struct value *nothing(struct merge *m, const struct value *v)
+static struct value *nothing(struct merge *m, const struct value *v, const struct key *k)
 {
 	struct value *r = copy(m, v);
 
-	r->kind = JSON_ARRAY;
+	r->kind = k->kind == V_PAIRS || k->kind == V_OBJECT || k->kind == V_NAMED ? JSON_OBJECT
+										  : JSON_ARRAY;
 	r->n = r->cap = 0;
 	r->v = NULL;
 	return r;
@@ -70,7 +71,7 @@ static struct value *settle(struct merge *m, struct value *v, const struct key *
 		if (!quiet && str_eq(op->key, "$remove"))
 			value_fault(op, (struct fault){.code = SV_CONFLICT, .at_key = true},
 				"there is nothing inherited here to remove from");
-		return nothing(m, v);
+		return nothing(m, v, k);
 	}
 	if (k->kind == V_JSON || (v->kind != JSON_OBJECT && v->kind != JSON_ARRAY))
 		return v;

@@ -331,7 +331,7 @@ static void read_key(struct reader *r, const struct key *k, const json_t *v, voi
 		read_pairs(r, k, v, kept);
 	else
 		schema_read_scalar(r, k, v, kept);
-	if (k->present && k->present_as)
+	if (k->present_as)
 		memcpy(field(out, k->present), &k->present_as, sizeof(int));
 	else if (k->present)
 		memcpy(field(out, k->present), &(bool){true}, sizeof(bool));

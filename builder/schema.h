@@ -71,7 +71,7 @@ struct key {
 	size_t width;            /* of the field */
 	size_t count;            /* arrays of structs and integers: of the number of elements */
 	size_t present;          /* of a bool to set when the key is there; 0: none */
-	int present_as;          /* 0: it is a bool; else an enum that gets this value */
+	int present_as;          /* not 0: it is an enum, which gets this value; may be at 0 */
 	const struct rule *rule; /* of the string, of each, of the pairs' values */
 	const struct rule *name_rule; /* of the pairs' names */
 	const struct choice *choices; /* V_STRINGS: words that stand for an empty list */

@@ -200,6 +200,153 @@ TEST(every_key_lands_in_its_field)
 	manifest_fini(&m);
 }
 
+/* ---- the rest of the language ---- */
+
+static void check_rest_inputs(const struct manifest *m)
+{
+	assert_int_equal(m->base.type, BASE_OCI);
+	assert_string_equal(m->base.key, "base.pub");
+	assert_string_equal(m->apt.sources[0].snapshot, "20260711T101637Z");
+	assert_int_equal(m->apt.database, DATABASE_STATUS_D);
+	assert_string_equal(m->apt.pins.v[0].value, "3.11.*");
+	assert_int_equal(m->python.nwheels, 2);
+	assert_int_equal(m->python.bytecode, BYTECODE_NONE);
+	assert_int_equal(m->node.scripts.n, 2);
+	assert_int_equal(m->nsources, 4);
+	assert_true(m->sources[0].has_tree && !m->sources[1].has_tree);
+	assert_string_equal(m->sources[2].inline_text, "${cuda} ${HOME:-x}");
+	assert_int_equal(m->sources[2].mode, 0600);
+	assert_int_equal(m->models[0].source, MODEL_HF);
+	assert_int_equal(m->models[0].delivery, DELIVERY_RUNTIME);
+	assert_true(m->models[0].optional && m->models[0].allow_pickle);
+	assert_string_equal(m->models[0].links.v[0].value, "/models/hub/x");
+	assert_int_equal(m->nruns, 2);
+	assert_string_equal(m->runs[0].argv.v[1], "12.6");
+	assert_string_equal(m->runs[0].env.v[0].value, "5");
+	assert_false(m->runs[0].secrets[0].required);
+	assert_string_equal(m->runs[1].script, "echo ${X}");
+	assert_string_equal(m->runs[1].interpreter, "/bin/bash");
+	assert_int_equal(m->runs[1].timeout_ms, 600000);
+	assert_string_equal(m->users[0].groups.v[0], "video");
+}
+
+static void check_rest_serve(const struct manifest *m)
+{
+	assert_int_equal(m->services[0].restart, RESTART_ALWAYS);
+	assert_int_equal(m->services[0].ports[0], 8000);
+	assert_string_equal(m->services[0].argv.v[2], "${runtime:cpus}");
+	assert_int_equal(m->ports[0].auth, AUTH_TOKEN);
+	assert_int_equal(m->volumes[0].purpose, VOLUME_MODELS);
+	assert_int_equal(m->gpu.mode, GPU_REQUIRED);
+	assert_int_equal(m->gpu.vram_per, PER_GPU);
+	assert_string_equal(m->gpu.cuda_min, "12.6");
+	assert_false(m->gpu.mig);
+	assert_int_equal(m->gpu.interconnect, LINK_NVLINK);
+	assert_int_equal(m->resources.workspace_gib, 20);
+	assert_int_equal(m->health.startup.kind, PROBE_HTTP);
+	assert_int_equal(m->health.startup.nstatus, 2);
+	assert_string_equal(m->health.startup.body_matches, "^ok 12.6");
+	assert_int_equal(m->health.readiness.kind, PROBE_TCP);
+	assert_int_equal(m->health.readiness.period_ms, 10000);
+	assert_int_equal(m->health.liveness.kind, PROBE_EXEC);
+	assert_int_equal(m->nmodes, 1);
+	assert_int_equal(m->modes[0].gpu.mode, GPU_NONE);
+}
+
+static void check_rest_tests(const struct manifest *m)
+{
+	const struct manifest_test *http = &m->tests[7];
+
+	assert_int_equal(m->ntests, 11);
+	assert_string_equal(m->tests[0].expect.type, "link");
+	assert_string_equal(m->tests[0].paths.v[0], "/bin");
+	assert_true(m->tests[2].expect.absent && m->tests[4].disabled);
+	assert_true(m->tests[6].expect.has_number_at_least);
+	assert_string_equal(m->tests[6].expect.contains.v[0], "y");
+	assert_true(http->needs_gpu && http->after_readiness && !http->required);
+	assert_int_equal(json_integer_value(json_object_get(http->json, "level")), 5);
+	assert_string_equal(json_string_value(json_object_get(http->json, "cuda")), "12.6");
+	assert_true(json_is_null(json_object_get(http->json, "n")));
+	assert_true(json_is_null(json_object_get(http->expect.json[0].equals, "x")));
+	assert_true(http->expect.json[0].has_minimum && http->expect.json[0].has_min_length);
+	assert_int_equal(m->tests[10].expect.max_layers, 24);
+	assert_string_equal(m->tests[8].method, "GET");
+}
+
+TEST(the_rest_of_the_language_lands_in_its_fields)
+{
+	struct complaints c = {0};
+	struct manifest m;
+	struct err e = {0};
+
+	if (manifest_load(&m, "tests/data/manifest/good/rest.json", NULL, &c, &e) < 0)
+		fail_msg("%s\n%s", e.text, c.text.data);
+	assert_string_equal(m.version, "2-cu12.6"); /* the first entry of the matrix */
+	assert_string_equal(m.matrix, "cu126");
+	assert_null(m.mode);
+	assert_int_equal(m.nvars, 3);
+	assert_string_equal(json_string_value(m.vars[0].value), "12.6");
+	assert_true(json_is_true(m.vars[1].value));
+	assert_int_equal(m.vars[2].min, -1);
+	check_rest_inputs(&m);
+	check_rest_serve(&m);
+	check_rest_tests(&m);
+	assert_int_equal(m.ninputs, 3);
+	assert_int_equal(m.inputs[1].min, -1);
+	assert_string_equal(m.inputs[2].options.v[1], "2");
+	assert_string_equal(m.presets[0].values.v[1].value, "3");
+	assert_string_equal(m.annotations.v[0].value, "12.6 ${unknown}");
+	assert_int_equal(m.build.level, 5);
+	assert_true(m.build.squash && m.build.provenance);
+	assert_int_equal(m.build.sbom.n, 2);
+	manifest_fini(&m);
+	complaints_fini(&c);
+}
+
+/* Does one of the documents have the key? `v` are the values that its object has in them. */
+static void covered(const struct schema *t, const json_t *v, const char *above)
+{
+	for (const struct key *k = t->keys; k->name; k++) {
+		auto_free char *name = mem_printf("%s/%s", above, k->name);
+		auto_json json_t *inner = json_array();
+		json_t *object, *member;
+		const char *key;
+		size_t i, x;
+		bool found = false;
+
+		json_array_foreach (v, i, object) {
+			json_t *value = json_object_get(object, k->name);
+
+			found = found || value;
+			if (k->kind == V_OBJECT)
+				json_array_append(inner, value);
+			if (k->kind == V_OBJECTS)
+				json_array_foreach (value, x, member)
+					json_array_append(inner, member);
+			if (k->kind == V_NAMED)
+				json_object_foreach (value, key, member)
+					json_array_append(inner, member);
+		}
+		if (!found && !str_starts(name, "/modes/") && !str_starts(name, "/health/") &&
+			!str_eq(name, "/build/scan") && !str_eq(name, "/base/verify/identity"))
+			fail_msg("no good manifest has %s", name);
+		if (k->of && found && !k->partial)
+			covered(k->of, inner, name);
+	}
+}
+
+TEST(every_key_is_in_a_good_manifest_of_the_tests)
+{
+	static const char *const paths[] = {
+		"tests/data/manifest/good/full.json", "tests/data/manifest/good/rest.json"};
+	auto_json json_t *v = json_array();
+
+	for (size_t i = 0; i < 2; i++)
+		json_array_append_new(v, json_load_file(paths[i], 0, NULL));
+	assert_int_equal(json_array_size(v), 2);
+	covered(&manifest_schema, v, "");
+}
+
 /* ---- schema.json says what the tables say ---- */
 
 /* The first alternative, which is the value itself: others are a variable, null, an operation. */
@@ -554,6 +701,8 @@ int main(void)
 		cmocka_unit_test(every_bad_manifest_gets_exactly_its_complaints),
 		cmocka_unit_test(the_smallest_manifest_gets_the_defaults),
 		cmocka_unit_test(every_key_lands_in_its_field),
+		cmocka_unit_test(the_rest_of_the_language_lands_in_its_fields),
+		cmocka_unit_test(every_key_is_in_a_good_manifest_of_the_tests),
 		cmocka_unit_test(the_json_schema_says_what_the_tables_say),
 		cmocka_unit_test(every_key_is_documented),
 		cmocka_unit_test(the_digest_is_of_the_meaning_not_the_layout),
