@@ -116,40 +116,83 @@ static void emit_load(struct prog *p, unsigned dst, size_t offset)
 	p->v[p->n - 1].off = (short)offset;
 }
 
-/* r2 type, r3 access, r4 major, r5 minor; r1 is the context, free after that. */
+/* A device is one number to the program, because a rule is to be one branch: states of several that
+ * meet again are what the kernel's verifier spends its time on, ten times that of the rest. */
+enum { MAJOR_BITS = 12, MINOR_BITS = 20 }; /* the kernel's MKDEV */
+enum { TYPE = BPF_REG_2, ACCESS, MAJOR, MINOR, TYPE_MAJOR, DEVICE };
+
 static void load_context(struct prog *p)
 {
-	emit_load(p, BPF_REG_2, offsetof(struct bpf_cgroup_dev_ctx, access_type));
-	emit_load(p, BPF_REG_4, offsetof(struct bpf_cgroup_dev_ctx, major));
-	emit_load(p, BPF_REG_5, offsetof(struct bpf_cgroup_dev_ctx, minor));
-	emit(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_2, 0);
-	emit(p, BPF_ALU | BPF_RSH | BPF_K, BPF_REG_3, 0, 16);
-	emit(p, BPF_ALU | BPF_AND | BPF_K, BPF_REG_2, 0, 0xffff);
+	emit_load(p, TYPE, offsetof(struct bpf_cgroup_dev_ctx, access_type));
+	emit_load(p, MAJOR, offsetof(struct bpf_cgroup_dev_ctx, major));
+	emit_load(p, MINOR, offsetof(struct bpf_cgroup_dev_ctx, minor));
+	emit(p, BPF_ALU64 | BPF_MOV | BPF_X, ACCESS, TYPE, 0);
+	emit(p, BPF_ALU | BPF_RSH | BPF_K, ACCESS, 0, 16);
+	emit(p, BPF_ALU | BPF_AND | BPF_K, TYPE, 0, 0xffff);
+	emit(p, BPF_ALU64 | BPF_MOV | BPF_X, TYPE_MAJOR, TYPE, 0);
+	emit(p, BPF_ALU64 | BPF_LSH | BPF_K, TYPE_MAJOR, 0, MAJOR_BITS);
+	emit(p, BPF_ALU64 | BPF_OR | BPF_X, TYPE_MAJOR, MAJOR, 0);
+	emit(p, BPF_ALU64 | BPF_MOV | BPF_X, DEVICE, TYPE_MAJOR, 0);
+	emit(p, BPF_ALU64 | BPF_LSH | BPF_K, DEVICE, 0, MINOR_BITS);
+	emit(p, BPF_ALU64 | BPF_OR | BPF_X, DEVICE, MINOR, 0);
+}
+
+/* No device has such a number. */
+static bool fits_none(const struct spec_device_rule *d)
+{
+	return (d->major.set && d->major.v >> MAJOR_BITS) ||
+	       (d->minor.set && d->minor.v >> MINOR_BITS);
+}
+
+/* Does a later rule decide for all that this one is about? */
+static bool is_in_after(const struct spec_device_rule *d)
+{
+	for (size_t i = 0; i < AFTER; i++) {
+		const struct spec_device_rule *a = &after[i];
+
+		if (a->access == ALL_ACCESS && d->type == a->type && d->major.set &&
+			d->major.v == a->major.v &&
+			(!a->minor.set || (d->minor.set && d->minor.v == a->minor.v)))
+			return true;
+	}
+	return false;
+}
+
+/* Returns where the jumps are that are to go to the next rule. */
+static size_t emit_tests(struct prog *p, const struct spec_device_rule *d, size_t jumps[2])
+{
+	unsigned type = d->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR;
+	const unsigned unless_equal = BPF_JMP32 | BPF_JNE | BPF_K;
+	uint64_t device = (uint64_t)type << MAJOR_BITS | (uint64_t)d->major.v;
+	size_t n = 0;
+
+	if (d->major.set && d->minor.set) {
+		device = device << MINOR_BITS | (uint64_t)d->minor.v;
+		emit(p, BPF_LD | BPF_DW | BPF_IMM, BPF_REG_0, 0, (int32_t)device);
+		emit(p, 0, 0, 0, (int32_t)(device >> 32));
+		emit(p, BPF_JMP | BPF_JNE | BPF_X, DEVICE, BPF_REG_0, 0);
+	} else if (d->major.set) {
+		emit(p, unless_equal, TYPE_MAJOR, 0, (int32_t)device);
+	} else {
+		emit(p, unless_equal, TYPE, 0, (int32_t)type);
+	}
+	jumps[n++] = p->n - 1;
+	if (!d->major.set && d->minor.set) {
+		emit(p, unless_equal, MINOR, 0, (int32_t)d->minor.v);
+		jumps[n++] = p->n - 1;
+	}
+	return n;
 }
 
 /* Tests that do not hold jump to the next rule; the distances are known after the rule. */
 static void emit_rule(struct prog *p, const struct spec_device_rule *d)
 {
-	const unsigned unless_equal = BPF_JMP32 | BPF_JNE | BPF_K;
 	unsigned beyond = ~d->access & ALL_ACCESS;
-	size_t jumps[4], n = 0;
+	size_t jumps[3], n = d->type == 'a' ? 0 : emit_tests(p, d, jumps);
 
-	if (d->type != 'a') {
-		emit(p, unless_equal, BPF_REG_2, 0,
-			d->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
-		jumps[n++] = p->n - 1;
-	}
-	if (d->type != 'a' && d->major.set) {
-		emit(p, unless_equal, BPF_REG_4, 0, (int32_t)d->major.v);
-		jumps[n++] = p->n - 1;
-	}
-	if (d->type != 'a' && d->minor.set) {
-		emit(p, unless_equal, BPF_REG_5, 0, (int32_t)d->minor.v);
-		jumps[n++] = p->n - 1;
-	}
 	if (d->type != 'a' && beyond) {
 		/* Allow: nothing beyond the rule is asked for. Deny: something of the rule is. */
-		emit(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, BPF_REG_3, 0);
+		emit(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, ACCESS, 0);
 		emit(p, BPF_ALU | BPF_AND | BPF_K, BPF_REG_1, 0,
 			(int32_t)(d->allow ? beyond : d->access));
 		emit(p, BPF_JMP32 | (d->allow ? BPF_JNE : BPF_JEQ) | BPF_K, BPF_REG_1, 0, 0);
@@ -166,8 +209,13 @@ void cgroup_devices_program(const struct spec_resources *r, struct bpf_insn **in
 	struct prog p = {0};
 
 	load_context(&p);
-	for (size_t i = count(r); i-- > first(r);)
-		emit_rule(&p, rule(r, i));
+	for (size_t i = count(r); i-- > first(r);) {
+		const struct spec_device_rule *d = rule(r, i);
+		bool own = i >= BEFORE && i < BEFORE + r->ndevices;
+
+		if (!own || (!fits_none(d) && !is_in_after(d)))
+			emit_rule(&p, d);
+	}
 	*insns = p.v;
 	*n = p.n;
 }
