@@ -1,5 +1,4 @@
-/* System calls: the kernel's arguments and errno, with EINTR retried, O_CLOEXEC added, and a fault
- * hook. Every system call that can fail in a way worth testing goes through here.
+/* System calls: the kernel's arguments and errno, with EINTR retried and O_CLOEXEC added.
  *
  * Names that come from outside (images, archives, registries) are opened only with
  * sys_open_beneath() or, inside a container's root, sys_open_in_root() (openat2(2)).
@@ -29,9 +28,6 @@ static inline int steal_fd(int *fd)
 	return n;
 }
 
-/* Fail the n-th call from now with EIO (torture builds, -DSVRUN_TORTURE; else a no-op). */
-void sys_fault_after(long n);
-
 int sys_open(const char *path, int flags, mode_t mode);
 int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
 /* RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS: fails with EXDEV on any way out of dirfd. */
@@ -42,15 +38,11 @@ int sys_open_in_root(int rootfd, const char *path, int flags, mode_t mode);
 ssize_t sys_read(int fd, void *p, size_t n);
 ssize_t sys_write(int fd, const void *p, size_t n);
 ssize_t sys_pread(int fd, void *p, size_t n, off_t at);
-ssize_t sys_pwrite(int fd, const void *p, size_t n, off_t at);
 /* All n bytes or -1; a read that ends early fails with ENODATA. */
 int sys_read_all(int fd, void *p, size_t n);
 int sys_write_all(int fd, const void *p, size_t n);
 int sys_pread_all(int fd, void *p, size_t n, off_t at);
 int sys_pwrite_all(int fd, const void *p, size_t n, off_t at);
-struct iovec;
-/* All n (at most IOV_MAX) pieces, one after the other; changes v. */
-int sys_pwritev_all(int fd, struct iovec *v, int n, off_t at);
 
 int sys_mkdirat(int dirfd, const char *path, mode_t mode);
 /* Every missing folder of path with mode; an existing one is fine. */
