@@ -29,11 +29,6 @@ bool str_ends(const char *s, const char *suffix);
 
 /* Strict decimal: digits only, no sign, no space, no overflow beyond max. -1 otherwise. */
 int str_u64(const char *s, uint64_t max, uint64_t *v) must_check;
-/* "512", "512k", "2g", "1.5GiB": bytes with a binary unit (b k m g t, optional iB or B). */
-int str_bytes(const char *s, uint64_t *v) must_check;
-
-/* Shell pattern with ** crossing slashes; * and ? do not. */
-bool str_glob(const char *pattern, const char *s);
 
 /* The candidate nearest to s by edit distance (2 or less, and under half of its length), or NULL:
  * for "did you mean". names ends with NULL. */
