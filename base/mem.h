@@ -14,8 +14,6 @@
 /* Zeroed memory; never NULL. mem_array() checks n * size for overflow. */
 void *mem_alloc(size_t n) __attribute__((malloc, returns_nonnull));
 void *mem_array(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
-/* Uncleared; the new part of a grown block is not zeroed. */
-void *mem_realloc(void *p, size_t n) __attribute__((returns_nonnull));
 void *mem_dup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 char *mem_strdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *mem_printf(const char *fmt, ...) printf_like(1, 2);
