@@ -23,8 +23,9 @@ static const struct field ns_fields[] = {
 	{0},
 };
 
-static int read_namespace(const struct at *a, struct spec_namespace *all, struct err *e)
+static int read_namespace(const struct at *a, void *out, struct err *e)
 {
+	struct spec_namespace *all = out;
 	struct ns_reading r = {0};
 
 	if (fields_read(a, ns_fields, &r, e) < 0)
@@ -38,19 +39,6 @@ static int read_namespace(const struct at *a, struct spec_namespace *all, struct
 		return 0;
 	}
 	return at_error(a, e, "unknown namespace '%.40s'", r.type);
-}
-
-static int read_namespaces(const struct at *a, void *out, struct err *e)
-{
-	if (!json_is_array(a->v))
-		return at_error(a, e, "expected an array");
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = at_element(a, i);
-
-		if (read_namespace(&el, out, e) < 0)
-			return -1;
-	}
-	return 0;
 }
 
 static int check_idmap(const struct at *a, void *out, struct err *e)
@@ -295,7 +283,7 @@ static const struct field memory_fields[] = {
 };
 
 const struct field spec_linux_fields[] = {
-	MEMBER(READ, "namespaces", namespaces, .check = read_namespaces),
+	MEMBER(EACH, "namespaces", namespaces, .each = read_namespace),
 	MEMBER(READ, "uidMappings", uids, .check = spec_idmaps),
 	MEMBER(READ, "gidMappings", gids, .check = spec_idmaps),
 	FIELD_PART("timeOffsets", .rows = clock_fields, .check = check_clocks),

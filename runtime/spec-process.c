@@ -39,36 +39,24 @@ static const struct field user_fields[] = {
 
 /* config.md: a capability that cannot be mapped to the kernel's is a warning, not an error, so that
  * one configuration serves kernels of several ages. */
-static int read_cap_set(const struct at *a, void *out, struct err *e)
+static int read_cap(const struct at *a, void *out, struct err *e)
 {
-	uint64_t *set = out;
+	const char *name = at_string(a, e);
+	int cap = name ? caps_number(name) : -1;
 	char shown[STR_SHOWN];
 
-	if (!json_is_array(a->v) || json_array_size(a->v) > FIELDS_ELEMENTS_MAX)
-		return at_error(a, e, "expected an array of capability names");
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = at_element(a, i);
-		const char *name = at_string(&el, e);
-		int cap = name ? caps_number(name) : -1;
-
-		if (!name)
-			return -1;
-		if (cap < 0)
-			warn("capability '%s' is not known and ignored", str_shown(name, shown));
-		else
-			*set |= UINT64_C(1) << cap;
-	}
+	if (!name)
+		return -1;
+	if (cap < 0)
+		warn("capability '%s' is not known and ignored", str_shown(name, shown));
+	else
+		*(uint64_t *)out |= UINT64_C(1) << cap;
 	return 0;
 }
 
+#define CAPS(name) FIELD(EACH, #name, struct caps, name, .each = read_cap)
 static const struct field caps_fields[] = {
-	FIELD(READ, "bounding", struct caps, bounding, .check = read_cap_set),
-	FIELD(READ, "permitted", struct caps, permitted, .check = read_cap_set),
-	FIELD(READ, "effective", struct caps, effective, .check = read_cap_set),
-	FIELD(READ, "inheritable", struct caps, inheritable, .check = read_cap_set),
-	FIELD(READ, "ambient", struct caps, ambient, .check = read_cap_set),
-	{0},
-};
+	CAPS(bounding), CAPS(permitted), CAPS(effective), CAPS(inheritable), CAPS(ambient), {0}};
 
 /* ---- limits ---- */
 
