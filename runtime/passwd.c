@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -10,7 +9,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-enum { FILE_MAX = 1 << 20, NAME_SIZE = 256, FIELDS = 7 };
+enum { FILE_MAX = 1 << 20, USER_MAX = 512, FIELDS = 6 };
 /* Beyond this some system, or a careless cast, takes ids for negative, and -1 for "no change". */
 static const uint64_t id_max = INT32_MAX;
 
@@ -21,10 +20,8 @@ static int read_file(int rootfd, const char *path, struct buf *b, struct err *e)
 
 	auto_fd int fd = sys_open_in_root(rootfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-		return 0;
-	if (fd < 0)
-		return err_sys(e, "%s of the image", path);
-	if (sys_fstat(fd, &st) < 0)
+		return buf_reserve(b, 0, e);
+	if (fd < 0 || sys_fstat(fd, &st) < 0)
 		return err_sys(e, "%s of the image", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, ERR_CORRUPT, "%s of the image is not a file", path);
@@ -37,18 +34,13 @@ static int read_file(int rootfd, const char *path, struct buf *b, struct err *e)
 static size_t next_line(char **text, char *f[FIELDS])
 {
 	size_t n = 0;
-	char *line = *text, *end;
+	char *line;
 
-	while (line && (*line == '\n' || *line == '#'))
-		line = *line == '#' ? strchr(line, '\n') : line + 1;
-	if (!line || !*line)
-		return 0;
-	end = strchr(line, '\n');
-	if (end)
-		*end = '\0';
-	*text = end ? end + 1 : line + strlen(line);
-	for (f[n++] = line; n < FIELDS && (line = strchr(line, ':')); f[n++] = line)
-		*line++ = '\0';
+	do
+		line = strsep(text, "\n");
+	while (line && (!*line || *line == '#'));
+	while (line && n < FIELDS)
+		f[n++] = strsep(&line, ":");
 	return n;
 }
 
@@ -62,50 +54,53 @@ static int parse_id(const char *s, uint32_t *id)
 	return 0;
 }
 
-struct lookup {
-	const char *user, *group; /* what was asked for; group NULL: not given */
-	bool user_is_number, group_is_number;
-	uint32_t uid, gid;
-	char name[NAME_SIZE]; /* of the user, once known */
+/* A name, or the number that it is. */
+struct wanted {
+	const char *name; /* NULL: not given */
+	bool is_number;
+	uint32_t id;
 };
 
-/* The first entry that fits wins, as for libc. */
-static int find_user(struct lookup *l, char *text, struct passwd_ids *ids)
+/* Digits, or a sign, that do not make an id are no name either. */
+static int parse_wanted(struct wanted *w, const char *what, const char *name, struct err *e)
+{
+	w->name = name;
+	w->is_number = parse_id(name, &w->id) == 0;
+	if (w->is_number || (*name != '-' && *name != '+' && name[strspn(name, "0123456789")]))
+		return 0;
+	return err_set(e, ERR_USAGE, "%s id '%.40s': expected 0 to %d", what, name, INT32_MAX);
+}
+
+/* The first entry that fits wins, as for libc. Returns its name, in text; NULL: there is none. */
+static const char *find_user(const struct wanted *w, char *text, struct passwd_ids *ids)
 {
 	char *f[FIELDS];
 	size_t n;
 
+	*ids = (struct passwd_ids){.home = "/"};
 	while ((n = next_line(&text, f))) {
-		uint32_t uid, gid;
-
-		if (n < 4 || parse_id(f[2], &uid) < 0 || parse_id(f[3], &gid) < 0)
+		if (n < 4 || parse_id(f[2], &ids->uid) < 0 || parse_id(f[3], &ids->gid) < 0)
 			continue;
 		/* A number is an id, whatever an image calls its users: "1000" must not be one with
 		 * uid 0. */
-		if (l->user_is_number ? uid != l->uid : !str_eq(f[0], l->user))
+		if (w->is_number ? ids->uid != w->id : !str_eq(f[0], w->name))
 			continue;
-		ids->uid = uid;
-		ids->gid = gid;
-		if (str_copy(l->name, sizeof(l->name), f[0]) < 0)
-			l->name[0] = '\0';
-		if (n > 5 && f[5][0] == '/' && str_copy(ids->home, sizeof(ids->home), f[5]) < 0)
-			ids->home[0] = '\0';
-		return 1;
+		if (n > 5 && f[5][0] == '/' && strlen(f[5]) < sizeof(ids->home))
+			snprintf(ids->home, sizeof(ids->home), "%s", f[5]);
+		return f[0];
 	}
-	return 0;
+	ids->uid = w->id;
+	ids->gid = 0;
+	return NULL;
 }
 
 static bool lists(char *members, const char *name)
 {
-	char *next;
+	const char *member;
 
-	for (; members; members = next) {
-		next = strchr(members, ',');
-		if (next)
-			*next++ = '\0';
-		if (str_eq(members, name))
+	while ((member = strsep(&members, ",")))
+		if (str_eq(member, name))
 			return true;
-	}
 	return false;
 }
 
@@ -121,120 +116,73 @@ static int add_group(struct passwd_ids *ids, uint32_t gid, struct err *e)
 	return 0;
 }
 
-/* Either the one group that was asked for, or those that list the user. */
-static int find_groups(const struct lookup *l, char *text, struct passwd_ids *ids, bool *found,
-	uint32_t *extra, uint32_t *nextra, struct err *e)
+/* Either the one group that was asked for, or the user's own and those that list the user. */
+static int find_groups(
+	const struct wanted *w, char *text, const char *user, struct passwd_ids *ids, struct err *e)
 {
+	bool found = !w->name || w->is_number;
 	char *f[FIELDS];
+	uint32_t gid;
 	size_t n;
 
-	*nextra = 0;
-	while ((n = next_line(&text, f))) {
-		uint32_t gid;
-
+	if (w->is_number)
+		ids->gid = w->id;
+	if (found && add_group(ids, ids->gid, e) < 0)
+		return -1;
+	while (!w->is_number && (n = next_line(&text, f))) {
 		if (n < 3 || parse_id(f[2], &gid) < 0)
 			continue;
-		if (l->group) {
-			if (str_eq(f[0], l->group) && !*found) {
-				ids->gid = gid;
-				*found = true;
-			}
-		} else if (n > 3 && l->name[0] && lists(f[3], l->name)) {
-			if (*nextra == PASSWD_GROUPS_MAX)
-				return err_set(e, ERR_CORRUPT,
-					"/etc/group: the user is in more than %d groups",
-					PASSWD_GROUPS_MAX);
-			extra[(*nextra)++] = gid;
+		if (w->name && str_eq(f[0], w->name)) {
+			ids->gid = gid;
+			return add_group(ids, gid, e);
 		}
-	}
-	return 0;
-}
-
-static int resolve_groups(const struct lookup *l, int rootfd, struct passwd_ids *ids, struct err *e)
-{
-	auto_buf struct buf text = BUF_INIT(FILE_MAX);
-	uint32_t extra[PASSWD_GROUPS_MAX], nextra = 0;
-	bool found = l->group_is_number;
-
-	if (l->group_is_number)
-		ids->gid = l->gid;
-	if (read_file(rootfd, "/etc/group", &text, e) < 0)
-		return -1;
-	if (text.len && !l->group_is_number &&
-		find_groups(l, text.data, ids, &found, extra, &nextra, e) < 0)
-		return -1;
-	if (l->group && !found)
-		return err_set(
-			e, ERR_NOT_FOUND, "group '%s' is not in the image's /etc/group", l->group);
-	if (add_group(ids, ids->gid, e) < 0)
-		return -1;
-	for (uint32_t i = 0; i < nextra; i++)
-		if (add_group(ids, extra[i], e) < 0)
+		if (!w->name && n > 3 && user && lists(f[3], user) && add_group(ids, gid, e) < 0)
 			return -1;
-	return 0;
+	}
+	return found ? 0
+		     : err_set(e, ERR_NOT_FOUND, "group '%s' is not in the image's /etc/group",
+			       w->name);
 }
 
-/* "user[:group]" taken apart. Digits that do not make an id are no name either. */
-static int parse(struct lookup *l, char *text, struct err *e)
+/* "user[:group]" taken apart. */
+static int parse(struct wanted *user, struct wanted *group, char *text, struct err *e)
 {
-	char *colon = strchr(text, ':');
+	const char *name = strsep(&text, ":");
 
-	if (colon) {
-		*colon = '\0';
-		l->group = colon + 1;
-	}
-	l->user = *text ? text : "0";
-	l->user_is_number = parse_id(l->user, &l->uid) == 0;
-	l->group_is_number = l->group && parse_id(l->group, &l->gid) == 0;
-	if (l->group && (!*l->group || strchr(l->group, ':')))
+	if (text && (!*text || strchr(text, ':')))
 		return err_set(e, ERR_USAGE, "expected USER[:GROUP]");
-	if (!l->user_is_number &&
-		(l->user[0] == '-' || l->user[0] == '+' ||
-			(l->user[0] >= '0' && l->user[0] <= '9' &&
-				strspn(l->user, "0123456789") == strlen(l->user))))
-		return err_set(
-			e, ERR_USAGE, "user id '%.40s': expected 0 to %d", l->user, INT32_MAX);
-	if (l->group && !l->group_is_number &&
-		(l->group[0] == '-' || strspn(l->group, "0123456789") == strlen(l->group)))
-		return err_set(
-			e, ERR_USAGE, "group id '%.40s': expected 0 to %d", l->group, INT32_MAX);
-	return 0;
+	if (parse_wanted(user, "user", *name ? name : "0", e) < 0)
+		return -1;
+	return text ? parse_wanted(group, "group", text, e) : 0;
 }
 
 int passwd_resolve(int rootfd, const char *user, struct passwd_ids *ids, struct err *e)
 {
-	auto_buf struct buf text = BUF_INIT(FILE_MAX);
-	struct lookup l = {.group = NULL};
-	char copy[2 * NAME_SIZE], none[1] = "";
+	auto_buf struct buf users = BUF_INIT(FILE_MAX), groups = BUF_INIT(FILE_MAX);
+	struct wanted u = {.name = NULL}, g = {.name = NULL};
+	char copy[USER_MAX];
+	const char *name;
 
-	*ids = (struct passwd_ids){.uid = 0};
 	if (str_copy(copy, sizeof(copy), user) < 0)
 		return err_set(e, ERR_USAGE, "user '%.40s...': too long", user);
-	if (parse(&l, copy, e) < 0)
+	if (parse(&u, &g, copy, e) < 0)
 		return err_ctx(e, "user '%s'", user);
-	if (read_file(rootfd, "/etc/passwd", &text, e) < 0)
+	if (read_file(rootfd, "/etc/passwd", &users, e) < 0 ||
+		read_file(rootfd, "/etc/group", &groups, e) < 0)
 		return -1;
-	if (!find_user(&l, text.len ? text.data : none, ids)) {
-		if (!l.user_is_number)
-			return err_set(e, ERR_NOT_FOUND,
-				"user '%s' is not in the image's /etc/passwd", l.user);
-		ids->uid = l.uid;
-	}
-	if (resolve_groups(&l, rootfd, ids, e) < 0)
-		return -1;
-	if (!ids->home[0])
-		ids->home[0] = '/';
-	return 0;
+	name = find_user(&u, users.data, ids);
+	if (!name && !u.is_number)
+		return err_set(
+			e, ERR_NOT_FOUND, "user '%s' is not in the image's /etc/passwd", u.name);
+	return find_groups(&g, groups.data, name, ids, e);
 }
 
 void passwd_home(int rootfd, uint32_t uid, char home[PASSWD_HOME_MAX])
 {
 	auto_buf struct buf text = BUF_INIT(FILE_MAX);
-	struct passwd_ids ids = {.uid = 0};
-	struct lookup l = {.user_is_number = true, .uid = uid};
+	struct passwd_ids ids = {.home = "/"};
 
-	if (read_file(rootfd, "/etc/passwd", &text, NULL) < 0 || !text.len ||
-		!find_user(&l, text.data, &ids) || !ids.home[0])
-		snprintf(ids.home, sizeof(ids.home), "/");
+	if (read_file(rootfd, "/etc/passwd", &text, NULL) == 0)
+		find_user(&(struct wanted){NULL, true, uid}, text.data, &ids);
 	memcpy(home, ids.home, PASSWD_HOME_MAX);
 }
