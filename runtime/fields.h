@@ -94,6 +94,9 @@ struct field {
 		.name = (name_), .kind = FIELD_OBJECT, __VA_ARGS__                                 \
 	}
 
+/* The rows of an object or of an element, where it stands in the table. At file scope only. */
+#define ROWS(...) .rows = ((const struct field[]){__VA_ARGS__, {0}})
+
 enum { FIELDS_ELEMENTS_MAX = 4096, FIELDS_STRING_MAX = 128 * 1024 };
 
 /* Read one value into base + f->off; f->required and f->name have no meaning. */

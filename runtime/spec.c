@@ -31,22 +31,6 @@ static int check_mount(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field root_fields[] = {
-	FIELD(STR, "path", struct spec, root, .required = true, .min = 1),
-	FIELD(BOOL, "readonly", struct spec, root_readonly),
-	{0},
-};
-
-static const struct field mount_fields[] = {
-	FIELD(STR, "destination", struct spec_mount, destination, .required = true, .min = 1),
-	FIELD(OPT_STR, "type", struct spec_mount, type),
-	FIELD(OPT_STR, "source", struct spec_mount, source),
-	FIELD(STRS, "options", struct spec_mount, options),
-	FIELD(READ, "uidMappings", struct spec_mount, uids, .check = spec_idmaps),
-	FIELD(READ, "gidMappings", struct spec_mount, gids, .check = spec_idmaps),
-	{0},
-};
-
 static const struct field hook_fields[] = {
 	FIELD(PATH, "path", struct spec_hook, path, .required = true),
 	FIELD(STRS, "args", struct spec_hook, args),
@@ -71,6 +55,33 @@ const char *hook_name(enum hook_kind kind)
 	return hooks_fields[kind].name;
 }
 
+static const struct field fields[] = {
+	FIELD(STR, "ociVersion", struct spec, version, .required = true),
+	FIELD(READ, "process", struct spec, process, .check = spec_process),
+	FIELD_PART("root", ROWS(FIELD(STR, "path", struct spec, root, .required = true, .min = 1),
+				   FIELD(BOOL, "readonly", struct spec, root_readonly))),
+	FIELD(OPT_STR, "hostname", struct spec, hostname, .max = HOST_NAME_BYTES),
+	FIELD(OPT_STR, "domainname", struct spec, domainname, .max = HOST_NAME_BYTES),
+	FIELD_LIST(ARRAY, "mounts", struct spec, mounts,
+		ROWS(FIELD(STR, "destination", struct spec_mount, destination, .required = true,
+			     .min = 1),
+			FIELD(OPT_STR, "type", struct spec_mount, type),
+			FIELD(OPT_STR, "source", struct spec_mount, source),
+			FIELD(STRS, "options", struct spec_mount, options),
+			FIELD(READ, "uidMappings", struct spec_mount, uids, .check = spec_idmaps),
+			FIELD(READ, "gidMappings", struct spec_mount, gids, .check = spec_idmaps)),
+		.each = check_mount),
+	FIELD_PART("hooks", .rows = hooks_fields),
+	FIELD_LIST(MAP, "annotations", struct spec, annotations.v, .each = spec_pair),
+	FIELD_PART("linux", .rows = spec_linux_fields, .check = spec_linux_check),
+	{.name = "solaris", .kind = FIELD_REFUSE},
+	{.name = "windows", .kind = FIELD_REFUSE},
+	{.name = "vm", .kind = FIELD_REFUSE},
+	{.name = "zos", .kind = FIELD_REFUSE},
+	{.name = "freebsd", .kind = FIELD_REFUSE},
+	{0},
+};
+
 /* What no part can see alone. */
 static int check(const struct at *a, const struct spec *s, struct err *e)
 {
@@ -86,24 +97,6 @@ static int check(const struct at *a, const struct spec *s, struct err *e)
 
 int spec_read(struct spec *s, json_t *json, const char *name, struct err *e)
 {
-	static const struct field fields[] = {
-		FIELD(STR, "ociVersion", struct spec, version, .required = true),
-		FIELD(READ, "process", struct spec, process, .check = spec_process),
-		FIELD_PART("root", .rows = root_fields),
-		FIELD(OPT_STR, "hostname", struct spec, hostname, .max = HOST_NAME_BYTES),
-		FIELD(OPT_STR, "domainname", struct spec, domainname, .max = HOST_NAME_BYTES),
-		FIELD_LIST(ARRAY, "mounts", struct spec, mounts, .rows = mount_fields,
-			.each = check_mount),
-		FIELD_PART("hooks", .rows = hooks_fields),
-		FIELD_LIST(MAP, "annotations", struct spec, annotations.v, .each = spec_pair),
-		FIELD_PART("linux", .rows = spec_linux_fields, .check = spec_linux_check),
-		{.name = "solaris", .kind = FIELD_REFUSE},
-		{.name = "windows", .kind = FIELD_REFUSE},
-		{.name = "vm", .kind = FIELD_REFUSE},
-		{.name = "zos", .kind = FIELD_REFUSE},
-		{.name = "freebsd", .kind = FIELD_REFUSE},
-		{0},
-	};
 	const struct at root = {NULL, name, 0, json, &s->mem};
 
 	*s = (struct spec){.json = json_incref(json)};

@@ -127,7 +127,7 @@ struct spec_device {
 /* A rule of the devices controller. */
 struct spec_device_rule {
 	bool allow;
-	char type;                   /* 'a', 'b', 'c' */
+	int type;                    /* 'a', 'b', 'c' */
 	struct opt_i64 major, minor; /* unset: all */
 	unsigned access;             /* DEVICE_READ... */
 };
