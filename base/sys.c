@@ -43,11 +43,8 @@ void sys_close_ref(int *fd)
 	errno = saved;
 }
 
-int sys_open(const char *path, int flags, mode_t mode)
-{
-	return sys_openat(AT_FDCWD, path, flags, mode);
-}
-
+WRAP(int, sys_open, (const char *path, int flags, mode_t mode),
+	open(path, flags | O_CLOEXEC, mode));
 WRAP(int, sys_openat, (int dirfd, const char *path, int flags, mode_t mode),
 	openat(dirfd, path, flags | O_CLOEXEC, mode));
 
@@ -79,42 +76,28 @@ WRAP(ssize_t, sys_read, (int fd, void *p, size_t n), read(fd, p, n));
 WRAP(ssize_t, sys_write, (int fd, const void *p, size_t n), write(fd, p, n));
 WRAP(ssize_t, sys_pread, (int fd, void *p, size_t n, off_t at), pread(fd, p, n, at));
 
-#define ALL(step)                                                                                  \
-	do {                                                                                       \
-		size_t done = 0;                                                                   \
-		while (done < n) {                                                                 \
-			ssize_t r = (step);                                                        \
-			if (r < 0)                                                                 \
-				return -1;                                                         \
-			if (r == 0) {                                                              \
+/* The same until all n bytes are done: `done` of them are. */
+#define WRAP_ALL(name, params, call)                                                               \
+	int name params                                                                            \
+	{                                                                                          \
+		for (size_t done = 0; done < n;) {                                                 \
+			ssize_t r = RETRY(call);                                                   \
+			if (r == 0)                                                                \
 				errno = ENODATA;                                                   \
+			if (r <= 0)                                                                \
 				return -1;                                                         \
-			}                                                                          \
 			done += (size_t)r;                                                         \
 		}                                                                                  \
 		return 0;                                                                          \
-	} while (0)
+	}
 
-int sys_read_all(int fd, void *p, size_t n)
-{
-	ALL(sys_read(fd, (char *)p + done, n - done));
-}
-
-int sys_write_all(int fd, const void *p, size_t n)
-{
-	ALL(sys_write(fd, (const char *)p + done, n - done));
-}
-
-int sys_pread_all(int fd, void *p, size_t n, off_t at)
-{
-	ALL(sys_pread(fd, (char *)p + done, n - done, at + (off_t)done));
-}
-
-int sys_pwrite_all(int fd, const void *p, size_t n, off_t at)
-{
-	ALL(RETRY(pwrite(fd, (const char *)p + done, n - done, at + (off_t)done)));
-}
-
+WRAP_ALL(sys_read_all, (int fd, void *p, size_t n), read(fd, (char *)p + done, n - done));
+WRAP_ALL(sys_write_all, (int fd, const void *p, size_t n),
+	write(fd, (const char *)p + done, n - done));
+WRAP_ALL(sys_pread_all, (int fd, void *p, size_t n, off_t at),
+	pread(fd, (char *)p + done, n - done, at + (off_t)done));
+WRAP_ALL(sys_pwrite_all, (int fd, const void *p, size_t n, off_t at),
+	pwrite(fd, (const char *)p + done, n - done, at + (off_t)done));
 WRAP(int, sys_mkdirat, (int dirfd, const char *path, mode_t mode), mkdirat(dirfd, path, mode));
 
 int sys_mkdir_p(int dirfd, const char *path, mode_t mode)
@@ -299,19 +282,16 @@ int sys_remove_tree(int dirfd, const char *name)
 static void mount_point_of(dev_t dev, char *out, size_t size)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char line[4096];
+	char line[4096], point[2048];
+	unsigned maj, min;
 
 	snprintf(out, size, "device %u:%u", major(dev), minor(dev));
-	while (f && fgets(line, sizeof(line), f)) {
-		unsigned maj, min;
-		char point[2048];
-
+	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%*d %*d %u:%u %*s %2047s", &maj, &min, point) == 3 &&
-			maj == major(dev) && min == minor(dev)) {
+			makedev(maj, min) == dev) {
 			snprintf(out, size, "%.128s", point);
 			break;
 		}
-	}
 	if (f)
 		fclose(f);
 }
@@ -320,28 +300,26 @@ int sys_hint_space(struct err *e, int fd, uint64_t need)
 {
 	struct statvfs fs;
 	struct stat st;
-	char where[160];
-	uint64_t avail;
+	char where[160], more[64] = "";
 	int saved = errno;
 
 	if ((saved == ENOSPC || saved == EDQUOT) && fstatvfs(fd, &fs) == 0 && fstat(fd, &st) == 0) {
+		uint64_t avail = (uint64_t)fs.f_bavail * fs.f_frsize;
+
 		mount_point_of(st.st_dev, where, sizeof(where));
-		avail = (uint64_t)fs.f_bavail * fs.f_frsize;
+		if (need > avail)
+			snprintf(more, sizeof(more), ", %" PRIu64 " MiB more needed",
+				((need - avail) >> 20) + 1);
 		if (fs.f_files && fs.f_favail == 0)
 			err_hint(e,
 				"file system %s has no room for more files (all %" PRIu64
 				" inodes are used); remove some, or set SVRUN_ROOT",
 				where, (uint64_t)fs.f_files);
-		else if (need > avail)
-			err_hint(e,
-				"file system %s is full: %" PRIu64 " MiB free, %" PRIu64
-				" MiB more needed; free space there, or set SVRUN_ROOT",
-				where, avail >> 20, ((need - avail) >> 20) + 1);
 		else
 			err_hint(e,
-				"file system %s is full (%" PRIu64
-				" MiB free); free space there, or set SVRUN_ROOT",
-				where, avail >> 20);
+				"file system %s is full: %" PRIu64
+				" MiB free%s; free space there, or set SVRUN_ROOT",
+				where, avail >> 20, more);
 	}
 	errno = saved;
 	return -1;

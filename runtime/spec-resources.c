@@ -87,6 +87,7 @@ static const struct fields_word rule_types[] = {{"a", 'a'}, {"b", 'b'}, {"c", 'c
 #define NUMBER(name, member)                                                                       \
 	FIELD(OPT, name, struct spec_device_rule, member, .min = -1, .max = UINT32_MAX,            \
 		.check = check_number)
+
 /* ---- memory, cpu, pids ---- */
 
 /* Accounting below a cgroup has been the only kind since Linux 5.11. */
@@ -140,10 +141,9 @@ static int check_block(const struct at *a, void *out, struct err *e)
 
 static int check_weights(const struct at *a, void *out, struct err *e)
 {
-	(void)out;
-	if (!json_object_get(a->v, "weight") && !json_object_get(a->v, "leafWeight"))
-		return at_error(a, e, "weight or leafWeight is needed");
-	return 0;
+	const struct spec_block_value *b = out;
+
+	return b->value.set || b->leaf.set ? 0 : at_error(a, e, "weight or leafWeight is needed");
 }
 
 #define BLOCK(kind, name, member, ...)                                                             \
@@ -158,6 +158,7 @@ static const struct field rate_fields[] = {
 
 #define RATES(name, member)                                                                        \
 	FIELD_LIST(ARRAY, name, struct spec_resources, member.v, .rows = rate_fields)
+
 /* ---- huge pages, network, RDMA, unified ---- */
 
 static int check_hugetlb(const struct at *a, void *out, struct err *e)
