@@ -201,13 +201,12 @@ int json_doc_parse(struct json_doc *d, const char *name, const void *p, size_t n
 
 int json_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e)
 {
-	*d = (struct json_doc){.name = mem_strdup(path), .text = BUF_INIT(max)};
-	if (file_read(dirfd, path, &d->text, e) == 0)
-		d->root = parse(path, d->text.data ? d->text.data : "", d->text.len, e);
-	if (d->root)
-		return 0;
-	json_doc_fini(d);
-	return -1;
+	auto_buf struct buf text = BUF_INIT(max);
+
+	*d = (struct json_doc){0};
+	return file_read(dirfd, path, &text, e) < 0
+		       ? -1
+		       : json_doc_parse(d, path, text.data, text.len, e);
 }
 
 void json_doc_fini(struct json_doc *d)

@@ -46,6 +46,23 @@ int str_u64(const char *s, uint64_t max, uint64_t *v)
 	return 0;
 }
 
+int str_range(const char **s, uint64_t max, uint64_t *first, uint64_t *last)
+{
+	char *p;
+
+	if (!*s)
+		return 0;
+	if (!isdigit((unsigned char)**s))
+		return -1;
+	*first = *last = strtoull(*s, &p, 10);
+	if (*p == '-' && isdigit((unsigned char)p[1]))
+		*last = strtoull(p + 1, &p, 10);
+	if (*last < *first || *last > max || (*p && *p != ','))
+		return -1;
+	*s = *p ? p + 1 : NULL;
+	return 1;
+}
+
 enum { NEAREST_MAX = 64 };
 
 static size_t distance(const char *a, const char *b)

@@ -30,6 +30,10 @@ bool str_ends(const char *s, const char *suffix);
 /* Strict decimal: digits only, no sign, no space, no overflow beyond max. -1 otherwise. */
 int str_u64(const char *s, uint64_t max, uint64_t *v) must_check;
 
+/* The next range of a list such as "0-3,5", up to max: *s moves behind it, and is NULL behind the
+ * last. 1; 0: *s was NULL; -1: this is no such list. */
+int str_range(const char **s, uint64_t max, uint64_t *first, uint64_t *last) must_check;
+
 /* The candidate nearest to s by edit distance (2 or less, and under half of its length), or NULL:
  * for "did you mean". names ends with NULL. */
 const char *str_nearest(const char *s, const char *const *names);

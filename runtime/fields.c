@@ -75,30 +75,15 @@ int at_word(const struct at *a, const struct fields_word *t, uint32_t *out, stru
 
 /* ---- values ---- */
 
-static const char *skip_number(const char *s, unsigned long *n)
-{
-	char *end;
-
-	if (*s < '0' || *s > '9')
-		return NULL;
-	*n = strtoul(s, &end, 10);
-	return *n > UINT16_MAX ? NULL : end;
-}
-
 /* "0-3,5": what the kernel takes for CPUs and nodes, without its rarer forms. */
 static bool is_ranges(const char *s)
 {
-	unsigned long from, to;
+	uint64_t first, last;
+	int rc;
 
-	do {
-		s = skip_number(s, &from);
-		to = from;
-		if (s && *s == '-')
-			s = skip_number(s + 1, &to);
-		if (!s || to < from)
-			return false;
-	} while (*s++ == ',');
-	return s[-1] == '\0';
+	while ((rc = str_range(&s, UINT16_MAX, &first, &last)) > 0)
+		;
+	return rc == 0;
 }
 
 static int read_string(const struct at *a, const struct field *f, const char **out, struct err *e)
@@ -246,7 +231,7 @@ static int read_value(const struct at *a, const struct field *f, void *out, stru
 	case FIELD_BOOL:
 		if (!json_is_boolean(a->v))
 			return at_error(a, e, "expected true or false");
-		*(bool *)out = json_is_true(a->v);
+		*(bool *)out |= json_is_true(a->v); /* what has had several names is one member */
 		return 0;
 	case FIELD_STR:
 	case FIELD_OPT_STR:

@@ -198,14 +198,13 @@ static const struct fields_word domains[] = {{"LINUX", PER_LINUX}, {"LINUX32", P
 
 static int check_rdt(const struct at *a, void *out, struct err *e)
 {
-	struct spec_intel_rdt *r = out;
+	const struct spec_intel_rdt *r = out;
 
 	/* A folder below that of resctrl. */
 	if (r->clos && (str_eq(r->clos, ".") || str_eq(r->clos, "..") || strpbrk(r->clos, "/\n")))
 		return at_error(a, e, "closID: no name of a folder");
 	if (r->membw && (!str_starts(r->membw, "MB:") || strchr(r->membw, '\n')))
 		return at_error(a, e, "memBwSchema: expected one line that starts with MB:");
-	r->monitoring |= r->cmt | r->mbm;
 	return 0;
 }
 
@@ -270,8 +269,8 @@ const struct field spec_linux_fields[] = {
 			FIELD(OPT_STR, "memBwSchema", struct spec_intel_rdt, membw),
 			FIELD(STRS, "schemata", struct spec_intel_rdt, schemata),
 			FIELD(BOOL, "enableMonitoring", struct spec_intel_rdt, monitoring),
-			FIELD(BOOL, "enableCMT", struct spec_intel_rdt, cmt),
-			FIELD(BOOL, "enableMBM", struct spec_intel_rdt, mbm)),
+			FIELD(BOOL, "enableCMT", struct spec_intel_rdt, monitoring),
+			FIELD(BOOL, "enableMBM", struct spec_intel_rdt, monitoring)),
 		.check = check_rdt),
 	FIELD_PART("personality",
 		ROWS(MEMBER(WORD, "domain", personality.v, .words = domains, .required = true),

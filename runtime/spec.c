@@ -174,24 +174,26 @@ int spec_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max, s
 		       : spec_doc_parse(d, path, text.data, text.len, e);
 }
 
+static int read_doc(struct spec *s, struct json_doc *d, struct err *e)
+{
+	int rc = spec_read(s, d->root, d->name, e);
+
+	json_doc_fini(d);
+	return rc;
+}
+
 int spec_parse(struct spec *s, const char *name, const char *text, size_t n, struct err *e)
 {
 	struct json_doc doc;
-	int rc;
 
-	if (spec_doc_parse(&doc, name, text, n, e) < 0)
-		return -1;
-	rc = spec_read(s, doc.root, name, e);
-	json_doc_fini(&doc);
-	return rc;
+	return spec_doc_parse(&doc, name, text, n, e) < 0 ? -1 : read_doc(s, &doc, e);
 }
 
 int spec_load(struct spec *s, int dirfd, const char *path, struct err *e)
 {
-	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
+	struct json_doc doc;
 
-	return file_read(dirfd, path, &text, e) < 0 ? -1
-						    : spec_parse(s, path, text.data, text.len, e);
+	return spec_doc_load(&doc, dirfd, path, SPEC_MAX, e) < 0 ? -1 : read_doc(s, &doc, e);
 }
 
 void spec_fini(struct spec *s)

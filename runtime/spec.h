@@ -211,10 +211,10 @@ const char *hook_name(enum hook_kind kind);
 
 struct spec_intel_rdt {
 	bool given;
-	const char *clos;          /* NULL: the container's id */
-	const char *l3, *membw;    /* one schema each, NULL: none */
-	struct strings schemata;   /* further ones */
-	bool monitoring, cmt, mbm; /* the latter: as it was called before 1.3 */
+	const char *clos;        /* NULL: the container's id */
+	const char *l3, *membw;  /* one schema each, NULL: none */
+	struct strings schemata; /* further ones */
+	bool monitoring;         /* enableCMT and enableMBM, before 1.3 */
 };
 
 /* A network interface to move into the container. */

@@ -35,6 +35,31 @@ TEST(a_decimal_is_digits_only_and_within_the_limit)
 	}
 }
 
+TEST(a_list_of_ranges_is_taken_one_by_one)
+{
+	static const char *const bad[] = {"", ",", "1,", ",1", "3-1", "-1", "1-", "1-2-3", "8",
+		"0-8", "1 ", "0x1", "99999999999999999999999", "1,x"};
+	const char *s = "0-3,5,7-7";
+	uint64_t first, last;
+	int rc;
+
+	assert_int_equal(str_range(&s, 7, &first, &last), 1);
+	assert_int_equal(first, 0);
+	assert_int_equal(last, 3);
+	assert_int_equal(str_range(&s, 7, &first, &last), 1);
+	assert_int_equal(last, 5);
+	assert_int_equal(str_range(&s, 7, &first, &last), 1);
+	assert_int_equal(first, 7);
+	assert_int_equal(str_range(&s, 7, &first, &last), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		s = bad[i];
+		while ((rc = str_range(&s, 7, &first, &last)) > 0)
+			;
+		if (rc == 0)
+			fail_msg("'%s'", bad[i]);
+	}
+}
+
 TEST(did_you_mean_needs_a_near_name)
 {
 	static const char *const names[] = {"entrypoint", "env", "cmd", "files", NULL};
@@ -65,5 +90,6 @@ TEST(a_copy_that_does_not_fit_says_so)
 }
 
 RUN_TESTS(cmocka_unit_test(a_decimal_is_digits_only_and_within_the_limit),
+	cmocka_unit_test(a_list_of_ranges_is_taken_one_by_one),
 	cmocka_unit_test(did_you_mean_needs_a_near_name), cmocka_unit_test(utf8_is_strict),
 	cmocka_unit_test(a_copy_that_does_not_fit_says_so))
