@@ -1,10 +1,7 @@
-/* The error value: what failed, where, and what a person can do about it.
- *
- * One flat struct, smaller than PIPE_BUF: it needs no memory, crosses fork in one write(), and can
- * be copied between threads. `struct err *e` comes last in every fallible function, is untouched on
- * success and set once on failure; NULL means "do not care". All setters return -1, so that
- * `return err_sys(e, "open %s", path);` is the idiom.
- */
+/* The error value: what failed, where, and what a person can do about it. Flat and smaller than
+ * PIPE_BUF: it needs no memory, and crosses fork in one write(). `struct err *e` comes last in
+ * every fallible function, is untouched on success and set once on failure; NULL means "do not
+ * care". Setters return -1, for `return err_sys(e, "open %s", path);`. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -46,7 +43,7 @@ int err_at(struct err *e, enum err_kind kind, int sys, const char *file, int lin
 /* Put "fmt: " before the text: only where the caller knows more than the callee (which layer). */
 int err_ctx(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
-/* Say what to do. The hint nearest to the root cause stays; a later one is dropped. */
+/* Say what to do. The first hint, nearest to the root cause, stays. */
 int err_hint(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
 /* Print "svrun: text" and "hint: ..." to stderr. Only commands call this. */

@@ -8,8 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* Append the whole of path (below dirfd, or AT_FDCWD) to b, whose max bounds it. path is trusted.
- */
+/* Append the whole of a file of ours to b, whose max bounds it. */
 int file_read(int dirfd, const char *path, struct buf *b, struct err *e) must_check;
 int file_read_fd(int fd, const char *name, struct buf *b, struct err *e) must_check;
 

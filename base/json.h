@@ -13,8 +13,7 @@
 #define auto_json __attribute__((cleanup(json_decref_ref)))
 void json_decref_ref(json_t **j);
 
-/* A parsed text that remembers itself, so that a JSON pointer can be turned into line and column.
- */
+/* A parsed text that remembers itself, to turn a JSON pointer into line and column. */
 struct json_doc {
 	char *name; /* as errors show it */
 	struct buf text;

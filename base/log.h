@@ -1,5 +1,4 @@
-/* Warnings: only where an error is deliberately swallowed. Goes to stderr as "svrun: warning: ...".
- */
+/* Warnings, on stderr: only where an error is deliberately swallowed. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

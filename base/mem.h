@@ -19,8 +19,7 @@ char *mem_strdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *mem_printf(const char *fmt, ...) printf_like(1, 2);
 void mem_free_ref(void *p); /* p is a pointer to a pointer: for auto_free */
 
-/* Make room for one more element: `mem_grow(&v, &cap, n, sizeof(*v))` before v[n] = ...; doubles.
- */
+/* Make room for one more element, before v[n] = ...; doubles. */
 void mem_grow_raw(void *pv, size_t *cap, size_t need, size_t size);
 #define mem_grow(pv, cap, n) mem_grow_raw(pv, cap, (n) + 1, sizeof(**(pv)))
 

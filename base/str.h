@@ -42,8 +42,7 @@ const char *str_nearest(const char *s, const char *const *names);
  * (U+009B begins a sequence as ESC [ does) among them. */
 void str_plain(char *s, const char *keep);
 
-/* A name from outside as an error can show it: no control characters, and not endless. Returns out.
- */
+/* A name from outside for an error: no control characters, and not endless. Returns out. */
 enum { STR_SHOWN = 160 + sizeof("...") };
 const char *str_shown(const char *name, char out[STR_SHOWN]);
 

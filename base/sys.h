@@ -1,8 +1,6 @@
-/* System calls: the kernel's arguments and errno, with EINTR retried and O_CLOEXEC added.
- *
- * Names that come from outside (images, archives, registries) are opened only with
- * sys_open_beneath() or, inside a container's root, sys_open_in_root() (openat2(2)).
- */
+/* System calls: the kernel's arguments and errno, with EINTR retried and O_CLOEXEC added. Names
+ * that come from outside (images, archives, registries) are opened only with sys_open_beneath() or,
+ * inside a container's root, sys_open_in_root() (openat2(2)). */
 #ifndef BASE_SYS_H
 #define BASE_SYS_H
 
@@ -53,8 +51,7 @@ int sys_symlinkat(const char *target, int dirfd, const char *path);
 int sys_linkat(int olddir, const char *old, int newdir, const char *new_, int flags);
 int sys_fsync(int fd);
 int sys_fdatasync(int fd);
-/* Start writing what is dirty of the file, and do not wait: a later sync has less to do. A hint, it
- * cannot fail in a way that matters. */
+/* Start writing what is dirty of the file, and do not wait: a later sync has less to do. */
 void sys_start_writeback(int fd);
 int sys_ftruncate(int fd, off_t n);
 int sys_fstat(int fd, struct stat *st);

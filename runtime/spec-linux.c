@@ -53,12 +53,11 @@ static int check_idmap(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field idmap_fields[] = {
-	FIELD(U32, "containerID", struct spec_idmap, container, .required = true),
-	FIELD(U32, "hostID", struct spec_idmap, host, .required = true),
-	FIELD(U32, "size", struct spec_idmap, size, .required = true),
-	{0},
-};
+static const struct field idmap_list = FIELD_LIST(ARRAY, NULL, struct spec_idmaps, v,
+	ROWS(FIELD(U32, "containerID", struct spec_idmap, container, .required = true),
+		FIELD(U32, "hostID", struct spec_idmap, host, .required = true),
+		FIELD(U32, "size", struct spec_idmap, size, .required = true)),
+	.each = check_idmap, .max = SPEC_IDMAPS_MAX);
 
 static bool overlap(uint32_t a, uint32_t na, uint32_t b, uint32_t nb)
 {
@@ -67,11 +66,9 @@ static bool overlap(uint32_t a, uint32_t na, uint32_t b, uint32_t nb)
 
 int spec_idmaps(const struct at *a, void *out, struct err *e)
 {
-	static const struct field list = FIELD_LIST(ARRAY, NULL, struct spec_idmaps, v,
-		.rows = idmap_fields, .each = check_idmap, .max = SPEC_IDMAPS_MAX);
 	const struct spec_idmaps *m = out;
 
-	if (field_read(a, &list, out, e) < 0)
+	if (field_read(a, &idmap_list, out, e) < 0)
 		return -1;
 	for (size_t i = 0; i < m->n; i++)
 		for (size_t k = 0; k < i; k++) {

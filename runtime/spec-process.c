@@ -35,12 +35,11 @@ static int read_cap(const struct at *a, void *out, struct err *e)
 {
 	const char *name = at_string(a, e);
 	int cap = name ? caps_number(name) : -1;
-	char shown[STR_SHOWN];
 
 	if (!name)
 		return -1;
 	if (cap < 0)
-		warn("capability '%s' is not known and ignored", str_shown(name, shown));
+		warn("capability '%.160s' is not known and ignored", name);
 	else
 		*(uint64_t *)out |= UINT64_C(1) << cap;
 	return 0;

@@ -34,23 +34,16 @@ static int read_access(const struct at *a, void *out, struct err *e)
 	return *access ? 0 : at_error(a, e, "expected r, w and m");
 }
 
-static int check_number(const struct at *a, void *out, struct err *e)
-{
-	struct opt_i64 *n = out;
-
-	(void)a;
-	(void)e;
-	if (n->v < 0) /* engines write -1 for all */
-		*n = (struct opt_i64){0};
-	return 0;
-}
-
 static int check_device_rule(const struct at *a, void *out, struct err *e)
 {
 	struct spec_device_rule *r = out;
 
 	(void)a;
 	(void)e;
+	if (r->major.v < 0) /* engines write -1 for all */
+		r->major = (struct opt_i64){0};
+	if (r->minor.v < 0)
+		r->minor = (struct opt_i64){0};
 	r->type = r->type ? r->type : 'a';
 	r->access = r->access ? r->access : ALL_ACCESS;
 	return 0;
@@ -85,8 +78,7 @@ static int split_device_rules(const struct at *a, void *out, struct err *e)
 static const struct fields_word rule_types[] = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}, {"", 'a'}, {0}};
 
 #define NUMBER(name, member)                                                                       \
-	FIELD(OPT, name, struct spec_device_rule, member, .min = -1, .max = UINT32_MAX,            \
-		.check = check_number)
+	FIELD(OPT, name, struct spec_device_rule, member, .min = -1, .max = UINT32_MAX)
 
 /* ---- memory, cpu, pids ---- */
 
