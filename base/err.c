@@ -84,3 +84,14 @@ void err_print(const struct err *e, const char *program)
 	if (e->hint[0])
 		print("hint", e->hint);
 }
+
+void warn(const char *fmt, ...)
+{
+	char line[sizeof(((struct err *)0)->text)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	print("svrun: warning", line);
+}

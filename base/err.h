@@ -48,5 +48,7 @@ int err_hint(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
 /* Print "svrun: text" and "hint: ..." to stderr. Only commands call this. */
 void err_print(const struct err *e, const char *program);
+/* "svrun: warning: ..." on stderr: only where an error is deliberately swallowed. */
+void warn(const char *fmt, ...) printf_like(1, 2);
 
 #endif

@@ -14,8 +14,6 @@
 
 #include "base/sys.h"
 
-extern char **environ;
-
 /* A file in memory, not a pipe: writing to it needs no waiting for a child that does not read, and
  * no SIGPIPE. */
 static int open_input(const struct proc *p, struct err *e)

@@ -9,7 +9,6 @@
 #include <sys/random.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/sys.h"
 #include "images/pool-private.h"
 

@@ -5,7 +5,6 @@
 #include <linux/sched.h>
 #include <sys/resource.h>
 
-#include "base/log.h"
 #include "base/str.h"
 
 /* ---- user and rights ---- */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/config.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "runtime/cgroup-devices.h"
 #include "runtime/mounts.h"
 #include "runtime/seccomp.h"
