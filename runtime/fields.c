@@ -34,11 +34,6 @@ int at_fail(const struct at *a, enum err_kind kind, struct err *e, const char *f
 	return err_set(e, kind, "%s%s%s", way, a->parent ? ": " : "", text);
 }
 
-struct at at_member(const struct at *a, const char *key)
-{
-	return (struct at){a, key, 0, json_object_get(a->v, key), a->mem};
-}
-
 const char *at_string(const struct at *a, struct err *e)
 {
 	size_t n = json_string_length(a->v);
@@ -281,9 +276,10 @@ int fields_read(const struct at *a, const struct field *rows, void *base, struct
 	if (!json_is_object(a->v))
 		return at_error(a, e, "expected an object");
 	for (const struct field *f = rows; f->name; f++) {
-		const struct at member = at_member(a, f->name);
+		json_t *v = json_object_get(a->v, f->name);
+		const struct at member = {a, f->name, 0, v, a->mem};
 
-		if (!member.v || json_is_null(member.v)) {
+		if (!v || json_is_null(v)) {
 			if (f->required)
 				return at_error(a, e, "missing key '%s'", f->name);
 			continue;

@@ -1,10 +1,8 @@
-/* Objects of a JSON document read by table, with errors that name the place: every value is passed
- * together with where it stands, so that "config.json: /process/rlimits/2/hard: expected a number"
- * needs no bookkeeping in the readers.
- *
- * Keys that no table names are ignored, as runtime-spec config.md "Extensibility" demands; keys
- * that this version knows but does not do are FIELD_REFUSE rows, and refuse the document. null
- * counts as absent. Errors: CORRUPT, UNSUPPORTED. */
+/* Objects of a JSON document read by table. Every value is passed together with where it stands,
+ * for errors such as "config.json: /process/rlimits/2/hard: expected a number". Keys that no table
+ * names are ignored, as runtime-spec config.md "Extensibility" demands; keys that this version
+ * knows but does not do are FIELD_REFUSE rows, and refuse the document. null counts as absent.
+ * Errors: CORRUPT, UNSUPPORTED. */
 #ifndef RUNTIME_FIELDS_H
 #define RUNTIME_FIELDS_H
 
@@ -23,7 +21,6 @@ struct at {
 	json_t *v;
 	struct arena *mem; /* for what is read; strings are borrowed from the document */
 };
-struct at at_member(const struct at *a, const char *key);
 
 struct opt_i64 {
 	bool set;
@@ -59,8 +56,8 @@ enum field_kind {
 	FIELD_PATHS,    /* the same, all absolute */
 	FIELD_OBJECT,   /* by `rows` */
 	FIELD_ARRAY, /* a pointer, and a size_t behind it: elements of `size`, by rows and each() */
-	FIELD_EACH,  /* what each() makes of all elements of an array */
 	FIELD_MAP,   /* the same of an object: an element's first member gets its name */
+	FIELD_EACH,  /* what each() makes of all elements of an array */
 	FIELD_READ,  /* what check() makes of it */
 	FIELD_REFUSE, /* known, not done: UNSUPPORTED unless absent, null, false, 0 or empty */
 };

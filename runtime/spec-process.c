@@ -34,11 +34,12 @@ static int read_cap(const struct at *a, void *out, struct err *e)
 {
 	const char *name = at_string(a, e);
 	int cap = name ? caps_number(name) : -1;
+	char shown[STR_SHOWN];
 
 	if (!name)
 		return -1;
 	if (cap < 0)
-		warn("capability '%.160s' is not known and ignored", name);
+		warn("capability '%s' is not known and ignored", str_shown(name, shown));
 	else
 		*(uint64_t *)out |= UINT64_C(1) << cap;
 	return 0;
@@ -79,7 +80,7 @@ static int check_rlimit(const struct at *a, void *out, struct err *e)
 
 static int check_rlimits(const struct at *a, const struct spec_process *p, struct err *e)
 {
-	const struct at list = at_member(a, "rlimits");
+	const struct at list = {a, "rlimits", 0, NULL, a->mem};
 	unsigned seen = 0;
 
 	for (size_t i = 0; i < p->nrlimits; i++) {
