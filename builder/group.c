@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "builder/glob.h"
 
 /* Slots are the manifest's own groups first, then these. */
 enum { IMPLICIT_DEBS, IMPLICIT_NODE, IMPLICIT_STATE, IMPLICIT_FILES, IMPLICIT_MODELS };
@@ -33,7 +34,7 @@ static bool matches_origin(const char *pattern, const struct origin *o)
 
 		if (!str_starts(pattern, kinds[i].prefix) || o->kind != kinds[i].kind)
 			continue;
-		return str_eq(glob, "?essential") ? o->essential : str_glob(glob, o->name);
+		return str_eq(glob, "?essential") ? o->essential : glob_matches(glob, o->name);
 	}
 	return false;
 }
@@ -113,7 +114,7 @@ static uint32_t slot_of(const struct grouping *g, const struct node *n)
 			for (size_t k = 0; k < g->b->groups[i].match.n; k++) {
 				const char *pattern = g->b->groups[i].match.v[k];
 
-				if (str_starts(pattern, "path:") && str_glob(pattern + 5, path))
+				if (str_starts(pattern, "path:") && glob_matches(pattern + 5, path))
 					return (uint32_t)i;
 			}
 	}

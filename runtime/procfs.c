@@ -97,7 +97,7 @@ int procfs_read(int proc, const char *path, char *text, size_t size, struct err 
 enum { PATH_SIZE = 256 };
 
 static const struct {
-	const char *pattern;
+	const char *pattern; /* at its end "*": any name, "**": any path */
 	enum ns_kind ns;
 	const char *file; /* of the namespace in /proc/PID/ns */
 } namespaced[] = {
@@ -109,6 +109,15 @@ static const struct {
 	{"kernel/domainname", NS_UTS, "uts"},
 	{"user/**", NS_USER, "user"},
 };
+
+static bool fits(const char *path, const char *pattern)
+{
+	size_t n = strcspn(pattern, "*");
+
+	if (strncmp(path, pattern, n) != 0)
+		return false;
+	return str_eq(pattern + n, "**") || (pattern[n] ? !strchr(path + n, '/') : !path[n]);
+}
 
 /* A namespace that the config names by path may be the one that we are in ourselves. */
 static bool is_ours(const char *path, const char *file)
@@ -126,7 +135,7 @@ static bool is_namespaced(const struct spec *s, const char *path, bool look)
 	for (size_t i = 0; i < sizeof(namespaced) / sizeof(namespaced[0]); i++) {
 		const struct spec_namespace *n = &s->namespaces[namespaced[i].ns];
 
-		if (n->given && str_glob(namespaced[i].pattern, path))
+		if (n->given && fits(path, namespaced[i].pattern))
 			return !look || !n->path || !is_ours(n->path, namespaced[i].file);
 	}
 	return false;

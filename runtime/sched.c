@@ -4,7 +4,6 @@
 #include <linux/ioprio.h>
 #include <linux/mempolicy.h>
 #include <linux/sched/types.h>
-#include <string.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,41 +17,19 @@ struct bits {
 	unsigned long w[BITS / WORD];
 };
 
-/* A number at *p, which is moved behind it. */
-static int take_number(const char **p, uint64_t *v)
-{
-	size_t n = strspn(*p, "0123456789");
-	char digits[8];
-
-	if (n == 0 || n >= sizeof(digits))
-		return -1;
-	memcpy(digits, *p, n);
-	digits[n] = '\0';
-	*p += n;
-	return str_u64(digits, BITS - 1, v);
-}
-
 /* "0-3,5" */
 static int read_list(const char *text, const char *what, struct bits *b, struct err *e)
 {
-	*b = (struct bits){0};
-	for (const char *p = text;; p++) {
-		uint64_t first, last;
-		int rc = take_number(&p, &first);
+	const char *next = text;
+	uint64_t i, last;
+	int rc;
 
-		last = first;
-		if (rc == 0 && *p == '-') {
-			p++;
-			rc = take_number(&p, &last);
-		}
-		if (rc < 0 || last < first || (*p && *p != ','))
-			return err_set(
-				e, ERR_USAGE, "%s: '%.100s' is no list such as 0-3,5", what, text);
-		for (uint64_t i = first; i <= last; i++)
+	*b = (struct bits){0};
+	while ((rc = str_range(&next, BITS - 1, &i, &last)) > 0)
+		for (; i <= last; i++)
 			b->w[i / WORD] |= 1UL << i % WORD;
-		if (!*p)
-			return 0;
-	}
+	return rc < 0 ? err_set(e, ERR_USAGE, "%s: '%.100s' is no list such as 0-3,5", what, text)
+		      : 0;
 }
 
 int sched_affinity(const char *cpus, struct err *e)

@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "images/image.h"
 #include "runtime/caps.h"
-#include "runtime/passwd.h"
 #include "runtime/spec.h"
 #include "svrun/bundle.h"
 #include "svrun/tty.h"
@@ -366,7 +365,7 @@ static int make_limits(const struct run_options *o, json_t *limits, struct err *
 
 /* ---- together ---- */
 
-static json_t *make_user(const struct passwd_ids *ids)
+static json_t *make_user(const struct bundle_user *ids)
 {
 	json_t *groups = json_array();
 
@@ -406,7 +405,7 @@ static int fill(const struct bundle_request *r, json_t *process, struct err *e)
 	const char *hostname = r->o->hostname ? r->o->hostname : r->instance->id;
 	const char *user = r->o->user, *cwd = choose_cwd(r, e);
 	json_t *args = json_array(), *env = json_array(), *limits = json_array();
-	auto_free struct passwd_ids *ids = mem_alloc(sizeof(*ids));
+	auto_free struct bundle_user *ids = mem_alloc(sizeof(*ids));
 	uint64_t caps;
 
 	json_object_set_new(process, "args", args);
@@ -414,7 +413,7 @@ static int fill(const struct bundle_request *r, json_t *process, struct err *e)
 	json_object_set_new(process, "rlimits", limits);
 	if (!cwd || (!user && !(user = image_string(r, "User", e))))
 		return -1;
-	if (passwd_resolve(r->rootfd, user, ids, e) < 0 || bundle_caps(r->o, &caps, e) < 0 ||
+	if (bundle_user(r->rootfd, user, ids, e) < 0 || bundle_caps(r->o, &caps, e) < 0 ||
 		make_args(r, args, e) < 0 || make_env(r, env, ids->home, hostname, e) < 0 ||
 		make_limits(r->o, limits, e) < 0)
 		return -1;

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "runtime/passwd.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
 
@@ -29,6 +30,19 @@ json_t *bundle_make(const struct bundle_request *r, struct err *e) must_check;
 json_t *bundle_process(const struct bundle_request *r, struct err *e) must_check;
 /* The bounding set that --cap-add and --cap-drop ask for. */
 int bundle_caps(const struct run_options *o, uint64_t *caps, struct err *e) must_check;
+
+/* bundle-user.c: "", "name", "7", "name:group", "7:7", as image-spec config.md "User". Numbers are
+ * strict decimals up to 2^31 - 1, need no entry, and are never looked up as names; without a group
+ * the user's own one and the supplementary ones are taken. Errors: NOT_FOUND names what is missing,
+ * USAGE, CORRUPT for an unreadable file. */
+enum { BUNDLE_GROUPS_MAX = 256 };
+struct bundle_user {
+	uint32_t uid, gid;
+	uint32_t groups[BUNDLE_GROUPS_MAX]; /* gid first, then those that list the user */
+	uint32_t ngroups;
+	char home[PASSWD_HOME_MAX]; /* "/" when passwd has none */
+};
+int bundle_user(int rootfd, const char *user, struct bundle_user *ids, struct err *e) must_check;
 
 /* bundle-mounts.c: the array "mounts". */
 json_t *bundle_mounts(const struct bundle_request *r, struct err *e) must_check;

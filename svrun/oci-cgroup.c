@@ -101,7 +101,7 @@ static int number(
 		out->v = -1;
 		return 0;
 	}
-	if ((bytes ? str_bytes(text, &v) : str_u64(text, INT64_MAX, &v)) < 0 || v > INT64_MAX)
+	if ((bytes ? option_bytes(text, &v) : str_u64(text, INT64_MAX, &v)) < 0 || v > INT64_MAX)
 		return err_set(e, ERR_USAGE, "--%s: expected %s, or -1, got '%.60s'", option,
 			bytes ? "bytes" : "a number", text);
 	out->v = (int64_t)v;

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/console.h"

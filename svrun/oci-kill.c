@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/hooks.h"

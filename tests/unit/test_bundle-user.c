@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/passwd.h"
+#include "svrun/bundle.h"
 
 static const char passwd[] = "# comment\n"
 			     "root:x:0:0:root:/root:/bin/sh\n"
@@ -82,14 +82,14 @@ static const struct {
 TEST(users_are_found_by_name_and_by_number)
 {
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		struct passwd_ids ids;
+		struct bundle_user ids;
 		struct err e = {0};
 		char text[512];
 		int n;
 
 		if (!good[i].want)
 			continue;
-		if (passwd_resolve(root, good[i].user, &ids, &e) < 0)
+		if (bundle_user(root, good[i].user, &ids, &e) < 0)
 			fail_msg("'%s': %s", good[i].user, e.text);
 		n = snprintf(text, sizeof(text), "%u %u [", ids.uid, ids.gid);
 		for (uint32_t k = 0; k < ids.ngroups; k++)
@@ -131,10 +131,10 @@ static const struct {
 TEST(what_is_no_user_is_an_error_and_never_root)
 {
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct passwd_ids ids;
+		struct bundle_user ids;
 		struct err e = {0};
 
-		if (passwd_resolve(root, bad[i].user, &ids, &e) == 0)
+		if (bundle_user(root, bad[i].user, &ids, &e) == 0)
 			fail_msg("'%s' is %u", bad[i].user, ids.uid);
 		assert_int_equal(e.kind, bad[i].kind);
 		assert_string_equal(e.text, bad[i].text);
@@ -143,46 +143,46 @@ TEST(what_is_no_user_is_an_error_and_never_root)
 
 TEST(links_of_the_image_stay_in_the_image)
 {
-	struct passwd_ids ids;
+	struct bundle_user ids;
 
 	/* The host has a user of that name; the image has not. */
 	assert_int_equal(sys_unlinkat(root, "etc/passwd", 0), 0);
 	assert_int_equal(sys_symlinkat("/etc/shadow-of-the-host", root, "etc/passwd"), 0);
-	assert_int_equal(passwd_resolve(root, "daemon", &ids, NULL), -1);
+	assert_int_equal(bundle_user(root, "daemon", &ids, NULL), -1);
 	assert_int_equal(sys_unlinkat(root, "etc/passwd", 0), 0);
 	assert_int_equal(sys_symlinkat("../../../../etc/passwd", root, "etc/passwd"), 0);
-	assert_int_equal(passwd_resolve(root, "daemon", &ids, NULL), -1);
+	assert_int_equal(bundle_user(root, "daemon", &ids, NULL), -1);
 }
 
 TEST(what_is_not_a_plain_file_of_sane_size_is_an_error)
 {
-	struct passwd_ids ids;
+	struct bundle_user ids;
 	struct err e = {0};
 	int fd;
 
 	assert_int_equal(sys_unlinkat(root, "etc/passwd", 0), 0);
 	assert_int_equal(mkfifoat(root, "etc/passwd", 0644), 0);
-	assert_int_equal(passwd_resolve(root, "app", &ids, &e), -1);
+	assert_int_equal(bundle_user(root, "app", &ids, &e), -1);
 	assert_string_equal(e.text, "/etc/passwd of the image is not a file");
 	assert_int_equal(sys_unlinkat(root, "etc/passwd", 0), 0);
 	fd = sys_openat(root, "etc/passwd", O_CREAT | O_WRONLY, 0644);
 	assert_int_equal(sys_ftruncate(fd, (off_t)1 << 40), 0);
 	close(fd);
-	assert_int_equal(passwd_resolve(root, "app", &ids, &e), -1);
+	assert_int_equal(bundle_user(root, "app", &ids, &e), -1);
 	assert_int_equal(e.kind, ERR_CORRUPT);
 }
 
 TEST(an_image_without_the_files_has_numbers)
 {
-	struct passwd_ids ids;
+	struct bundle_user ids;
 
 	assert_int_equal(sys_remove_tree(root, "etc"), 0);
-	assert_int_equal(passwd_resolve(root, "12:13", &ids, NULL), 0);
+	assert_int_equal(bundle_user(root, "12:13", &ids, NULL), 0);
 	assert_int_equal(ids.uid, 12);
 	assert_int_equal(ids.gid, 13);
-	assert_int_equal(passwd_resolve(root, "", &ids, NULL), 0);
+	assert_int_equal(bundle_user(root, "", &ids, NULL), 0);
 	assert_int_equal(ids.uid, 0);
-	assert_int_equal(passwd_resolve(root, "app", &ids, NULL), -1);
+	assert_int_equal(bundle_user(root, "app", &ids, NULL), -1);
 }
 
 static void expect_home(uint32_t uid, const char *want)
