@@ -14,7 +14,6 @@
 int rdt_apply(const struct spec *s, const char *id, pid_t pid, struct err *e) must_check;
 /* Remove the class when it is this container's own, else its monitoring group. */
 int rdt_remove(const struct spec *s, const char *id, struct err *e) must_check;
-bool rdt_available(void);
 
 /* The same in the resctrl whose root folder is `root`. */
 int rdt_apply_in(int root, const struct spec_intel_rdt *r, const char *id, pid_t pid,
