@@ -226,3 +226,16 @@ int mount_point(int rootfd, const char *path, enum point_kind kind, bool no_link
 	}
 	return err_set(e, ERR_CORRUPT, "%s: it changes all the time", path);
 }
+
+int mount_point_folder(int rootfd, const char *path, const char **name, bool no_links,
+	const struct own_mounts *own, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	if (str_copy(dir, sizeof(dir), path) < 0)
+		return err_set(e, ERR_CORRUPT, "%.100s...: path too long", path);
+	dir[slash - path + (slash == path)] = '\0';
+	*name = slash + 1;
+	return mount_point(rootfd, dir, POINT_DIR, no_links, own, e);
+}

@@ -38,5 +38,8 @@ enum point_kind { POINT_DIR, POINT_FILE };
  * goes). Errors: CORRUPT names the path, DENIED for a link into a volume. */
 int mount_point(int rootfd, const char *path, enum point_kind kind, bool no_links,
 	const struct own_mounts *own, struct err *e) must_check;
+/* The same for the folder that path lies in; *name receives the rest of path. */
+int mount_point_folder(int rootfd, const char *path, const char **name, bool no_links,
+	const struct own_mounts *own, struct err *e) must_check;
 
 #endif
