@@ -32,6 +32,7 @@ static const struct kernel_type *kernel_type(const char *type)
 	return NULL;
 }
 
+/* A new mount of this type? */
 static bool is_type(const struct mount_plan *m, const char *type)
 {
 	return !m->o.bind && m->m->type && str_eq(m->m->type, type);
@@ -100,7 +101,7 @@ static void split_data(struct mount_options *o, struct arena *mem)
 	size_t max = 1;
 
 	for (size_t i = 0; i < in.n; i++)
-		max += strlen(in.v[i]) + 1;
+		max += strlen(in.v[i]);
 	o->data = (struct strings){arena_alloc(mem, max * sizeof(*in.v)), 0};
 	for (size_t i = 0; i < in.n; i++)
 		for (const char *p = in.v[i]; *p; p += *p == ',') {
@@ -297,22 +298,19 @@ static int open_at(struct mounts_place *p, const struct mount_plan *m, enum poin
 /* Option copy-symlink: 1 when the source is a link, and the same one is at the destination now. */
 static int copy_symlink(struct mounts_place *p, const struct mount_plan *m, struct err *e)
 {
-	char want[PATH_MAX], have[PATH_MAX], dir[PATH_MAX];
-	const char *slash = strrchr(m->destination, '/');
+	char want[PATH_MAX], have[PATH_MAX];
 	ssize_t n = readlinkat(p->bundle, m->m->source, want, sizeof(want) - 1);
+	const char *name;
 
 	if (n < 0)
 		return errno == EINVAL ? 0 : err_sys(e, "%s", m->m->source);
 	want[n] = '\0';
-	if (str_copy(dir, sizeof(dir), m->destination) < 0)
-		return err_set(e, ERR_CORRUPT, "path too long");
-	dir[slash == m->destination ? 1 : slash - m->destination] = '\0';
-	auto_fd int at = mount_point(p->root, dir, POINT_DIR, false, &p->own, e);
+	auto_fd int at = mount_point_folder(p->root, m->destination, &name, false, &p->own, e);
 	if (at < 0)
 		return -1;
-	if (sys_symlinkat(want, at, slash + 1) == 0)
+	if (sys_symlinkat(want, at, name) == 0)
 		return 1;
-	n = errno == EEXIST ? readlinkat(at, slash + 1, have, sizeof(have) - 1) : -1;
+	n = errno == EEXIST ? readlinkat(at, name, have, sizeof(have) - 1) : -1;
 	if (n < 0)
 		return err_sys(e, "make the link");
 	have[n] = '\0';
@@ -391,25 +389,25 @@ static int new_mount(const struct mount_plan *m, int at, struct err *e)
  * its own; of the host's it may see only what it can see anyway. */
 static int new_or_host(struct mounts_place *p, const struct mount_plan *m, int at, struct err *e)
 {
-	enum { LOCKABLE = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC };
+	enum {
+		LOCKABLE =
+			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
+	};
 	const struct kernel_type *t = kernel_type(m->m->type);
+	uint64_t set = (m->o.set & LOCKABLE) | (is_type(m, "sysfs") ? MOUNT_ATTR_RDONLY : 0);
+	bool own = is_type(m, "proc") && spec_has_ns(p->spec, NS_PID);
 	struct err why = {0};
-	uint64_t set = m->o.set & (LOCKABLE | MOUNT_ATTR_RDONLY);
 	int fd = new_mount(m, at, &why);
 
 	if (fd >= 0)
 		return fd;
-	if (why.sys != EPERM || !t || !t->host || !spec_has_ns(p->spec, NS_USER) ||
-		(is_type(m, "proc") && spec_has_ns(p->spec, NS_PID))) {
+	if (why.sys != EPERM || !t || !t->host || !spec_has_ns(p->spec, NS_USER) || own) {
 		if (e)
 			*e = why;
 		return -1;
 	}
 	auto_fd int mnt = fs_bind(AT_FDCWD, t->host, true, e);
-	if (mnt < 0 || fs_attr(mnt, true, set | (is_type(m, "sysfs") ? MOUNT_ATTR_RDONLY : 0), 0, 0,
-			       e) < 0)
-		return -1;
-	return steal_fd(&mnt);
+	return mnt < 0 || fs_attr(mnt, true, set, 0, 0, e) < 0 ? -1 : steal_fd(&mnt);
 }
 
 /* mqueue takes no context; its root is labelled as a file. */
