@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <linux/mount.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include "base/str.h"
@@ -14,6 +12,7 @@
 #include "runtime/fs-mount.h"
 #include "runtime/idmap.h"
 #include "runtime/lsm.h"
+#include "runtime/procfs.h"
 
 /* Kernel file systems: their mount points may not be links, and an image can't give a source. */
 static const struct kernel_type {
@@ -56,26 +55,22 @@ static bool stays_peer(const struct spec *s, const struct mount_options *o)
 /* By the letters alone, as other runtimes do: "/a/../b" is /b even when /a is a link. */
 static const char *clean_path(const char *path, struct arena *mem)
 {
-	char *out = arena_alloc(mem, strlen(path) + 2);
-	size_t n = 0;
+	char *out = arena_alloc(mem, strlen(path) + 2), *rest = arena_strdup(mem, path), *end = out;
 
-	for (const char *p = path; *p;) {
-		size_t len = strcspn(p, "/");
+	for (const char *part; (part = strsep(&rest, "/"));) {
+		size_t n = strlen(part);
 
-		if (len == 2 && p[0] == '.' && p[1] == '.') {
-			while (n && out[--n] != '/')
+		if (str_eq(part, "..")) {
+			while (end > out && *--end != '/')
 				;
-		} else if (len && !(len == 1 && p[0] == '.')) {
-			out[n++] = '/';
-			memcpy(out + n, p, len);
-			n += len;
+		} else if (n && !str_eq(part, ".")) {
+			*end++ = '/';
+			memcpy(end, part, n);
+			end += n;
 		}
-		p += len + strspn(p + len, "/");
 	}
-	out[n ? n : 1] = '\0';
-	if (!n)
-		out[0] = '/';
-	return out;
+	*end = '\0';
+	return *out ? out : "/";
 }
 
 /* The end of an option: at a comma that is neither quoted nor escaped. */
@@ -143,30 +138,29 @@ static int check_plan(const struct spec *s, const struct mount_plan *p, struct e
 
 int mounts_plan(const struct spec *s, struct arena *mem, struct mount_plan **v, struct err *e)
 {
-	const char *label = s->mount_label && lsm_has_selinux() ? s->mount_label : NULL;
+	bool labels = s->mount_label && lsm_has_selinux();
 
 	*v = arena_alloc(mem, (s->nmounts + 1) * sizeof(**v));
 	for (size_t i = 0; i < s->nmounts; i++) {
 		struct mount_plan *p = &(*v)[i];
-		const struct kernel_type *t;
+		const struct spec_mount *m = &s->mounts[i];
+		const struct kernel_type *t = kernel_type(m->type);
 
-		p->m = &s->mounts[i];
-		p->fd = -1;
-		p->destination = clean_path(p->m->destination, mem);
-		if (mount_options_parse(&p->o, &p->m->options, mem, e) < 0)
-			return err_ctx(e, "mount %s", p->m->destination);
-		if (p->m->type && str_eq(p->m->type, "bind"))
-			p->o.bind = true;
+		*p = (struct mount_plan){
+			.m = m, .fd = -1, .destination = clean_path(m->destination, mem)};
+		if (labels && !(t && t->unlabelled))
+			p->label = s->mount_label;
+		if (mount_options_parse(&p->o, &m->options, mem, e) < 0)
+			return err_ctx(e, "mount %s", m->destination);
+		p->o.bind |= m->type && str_eq(m->type, "bind");
 		if (check_plan(s, p, e) < 0)
-			return err_ctx(e, "mount %s", p->m->destination);
+			return err_ctx(e, "mount %s", m->destination);
 		split_data(&p->o, mem);
 		if (is_type(p, "tmpfs") && !p->o.remount) {
 			p->sealed = (p->o.set | p->o.set_all) & MOUNT_ATTR_RDONLY;
 			p->o.set &= ~(uint64_t)MOUNT_ATTR_RDONLY;
 			p->o.set_all &= ~(uint64_t)MOUNT_ATTR_RDONLY;
 		}
-		t = kernel_type(p->m->type);
-		p->label = t && t->unlabelled ? NULL : label;
 	}
 	return 0;
 }
@@ -235,28 +229,16 @@ static const char *const over_proc[] = {"/proc/cpuinfo", "/proc/diskstats", "/pr
 	"/proc/stat", "/proc/swaps", "/proc/uptime", "/proc/loadavg", "/proc/slabinfo",
 	"/proc/sys/kernel/ns_last_pid", "/proc/sys/crypto/fips_enabled"};
 
-static int is_procfs(int fd, struct err *e)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) < 0 ? err_sys(e, "statfs") : fs.f_type == PROC_SUPER_MAGIC;
-}
-
 /* Nothing but a procfs is mounted on or inside a procfs, whatever way led there: it could send
  * elsewhere what we or the container believe to read from and write to the kernel (CVE-2019-16884,
  * CVE-2025-52881). mnt -1: a new mount of another kind. */
 static int check_procfs(const struct mount_plan *m, int at, int mnt, struct err *e)
 {
-	int in = str_eq(m->destination, "/proc") ? 1 : is_procfs(at, e);
-
-	if (in <= 0)
-		return in;
+	if ((!str_eq(m->destination, "/proc") && !procfs_is(at)) || procfs_is(mnt))
+		return 0;
 	for (size_t i = 0; i < sizeof(over_proc) / sizeof(over_proc[0]); i++)
 		if (str_eq(over_proc[i], m->destination))
 			return 0;
-	in = mnt < 0 ? 0 : is_procfs(mnt, e);
-	if (in)
-		return in < 0 ? -1 : 0;
 	return err_set(e, ERR_USAGE, "nothing can be mounted on /proc or inside it");
 }
 

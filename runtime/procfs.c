@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-static bool is_procfs(int fd)
+bool procfs_is(int fd)
 {
 	struct statfs fs;
 
@@ -27,7 +27,7 @@ int procfs_host(struct err *e)
 	auto_fd int fd = sys_open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return err_sys(e, "/proc");
-	if (!is_procfs(fd) || sys_fstat(fd, &st) < 0 || st.st_ino != 1)
+	if (!procfs_is(fd) || sys_fstat(fd, &st) < 0 || st.st_ino != 1)
 		return err_set(e, ERR_DENIED, "/proc is not a procfs");
 	return steal_fd(&fd);
 }
@@ -53,7 +53,7 @@ static int open_file(int proc, const char *path, int flags, struct err *e)
 		proc, path, flags, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 	if (fd < 0)
 		return err_sys(e, "open %s", path);
-	if (!is_procfs(fd))
+	if (!procfs_is(fd))
 		return err_set(e, ERR_DENIED, "%s is not on a procfs", path);
 	return steal_fd(&fd);
 }

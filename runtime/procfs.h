@@ -12,6 +12,9 @@ int procfs_open(struct err *e) must_check;
 /* /proc, verified, for what the calling process writes about itself before it is in a container. */
 int procfs_host(struct err *e) must_check;
 
+/* Is fd (-1: no) on a procfs? */
+bool procfs_is(int fd);
+
 /* In the host's namespaces, before anything is made: does every sysctl of s belong to a namespace
  * which the container has to itself, new or joined, and not ours? Others are DENIED, since they
  * would change the host. Names are as sysctl(8) takes them: "net.ipv4.ip_forward",
