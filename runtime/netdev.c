@@ -13,77 +13,19 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "base/sys.h"
 
-enum { REPLY_SIZE = 32 * 1024, ADDRESSES_MAX = 256, REQUEST_SIZE = 256 };
+enum { REPLY_SIZE = 32 * 1024, DUMP_MAX = 1 << 20 };
 
 /* ---- netlink ---- */
 
-union request {
-	struct nlmsghdr head;
-	char bytes[REQUEST_SIZE];
-};
-
-/* A message with its fixed part, `size` bytes at body. */
-static void begin(union request *r, int type, int flags, const void *body, size_t size)
-{
-	*r = (union request){.head = {.nlmsg_len = (uint32_t)NLMSG_LENGTH(size),
-				     .nlmsg_type = (uint16_t)type,
-				     .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)}};
-	memcpy(NLMSG_DATA(&r->head), body, size);
-}
-
-static void attribute(union request *r, int type, const void *data, size_t size)
-{
-	struct rtattr a = {.rta_len = (uint16_t)RTA_LENGTH(size), .rta_type = (uint16_t)type};
-	size_t at = NLMSG_ALIGN(r->head.nlmsg_len);
-
-	if (at + RTA_SPACE(size) > sizeof(r->bytes))
-		abort(); /* names and addresses are short */
-	memcpy(r->bytes + at, &a, sizeof(a));
-	memcpy(r->bytes + at + RTA_LENGTH(0), data, size);
-	r->head.nlmsg_len = (uint32_t)(at + RTA_LENGTH(size));
-}
-
-/* The requests that give another interface the addresses of this one. */
-struct addresses {
-	int index;
-	union request v[ADDRESSES_MAX];
-	size_t n;
-	bool more;
-};
-
-/* Those that an administrator gave it: permanent, and of global scope. Of their flags the kernel
- * takes what was asked for, not what was found out about them here. */
-static void take_address(struct addresses *all, struct nlmsghdr *m)
-{
-	struct ifaddrmsg *a = NLMSG_DATA(m);
-	unsigned left = (unsigned)IFA_PAYLOAD(m);
-
-	if (m->nlmsg_type != RTM_NEWADDR || m->nlmsg_len < NLMSG_LENGTH(sizeof(*a)) ||
-		(int)a->ifa_index != all->index || a->ifa_scope != RT_SCOPE_UNIVERSE ||
-		!(a->ifa_flags & IFA_F_PERMANENT))
-		return;
-	all->more = all->n == ADDRESSES_MAX;
-	if (all->more)
-		return;
-	union request *r = &all->v[all->n++];
-
-	begin(r, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, a, sizeof(*a));
-	for (struct rtattr *t = IFA_RTA(a); RTA_OK(t, left); t = RTA_NEXT(t, left))
-		if (t->rta_type == IFA_LOCAL || t->rta_type == IFA_ADDRESS ||
-			t->rta_type == IFA_BROADCAST || t->rta_type == IFA_FLAGS)
-			attribute(r, t->rta_type, RTA_DATA(t), RTA_PAYLOAD(t));
-}
-
-/* The answer is waited for; the addresses in it (a dump's come in many messages) go to `all`. 0, or
- * -1 with errno. */
-static int talk(int sock, const union request *r, struct addresses *all)
+/* The answer is waited for; what it consists of (a dump's comes in many messages) goes to `dump`.
+ * 0, or -1 with errno. */
+static int talk(int sock, const struct nlmsghdr *request, struct buf *dump)
 {
 	auto_free char *reply = mem_alloc(REPLY_SIZE);
 
-	if (send(sock, r, r->head.nlmsg_len, 0) < 0)
+	if (send(sock, request, request->nlmsg_len, 0) < 0)
 		return -1;
 	for (;;) {
 		struct nlmsghdr *m = (void *)reply;
@@ -99,34 +41,48 @@ static int talk(int sock, const union request *r, struct addresses *all)
 				errno = -((struct nlmsgerr *)NLMSG_DATA(m))->error;
 				return errno ? -1 : 0;
 			}
-			if (all)
-				take_address(all, m);
+			if (dump && buf_add(dump, m, NLMSG_ALIGN(m->nlmsg_len), NULL) < 0) {
+				errno = E2BIG;
+				return -1;
+			}
 		}
 	}
 }
 
 /* ---- addresses ---- */
 
-static int read_addresses(int sock, struct addresses *all)
+static int read_addresses(int sock, struct buf *all)
 {
-	struct ifaddrmsg any = {.ifa_family = AF_UNSPEC};
-	union request r;
+	const struct {
+		struct nlmsghdr head;
+		struct ifaddrmsg any;
+	} r = {{sizeof(r), RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP, 0, 0},
+		{.ifa_family = AF_UNSPEC}};
 
-	begin(&r, RTM_GETADDR, NLM_F_DUMP, &any, sizeof(any));
-	if (talk(sock, &r, all) < 0)
-		return -1;
-	if (all->more)
-		errno = E2BIG;
-	return all->more ? -1 : 0;
+	return talk(sock, &r.head, all);
 }
 
-static int add_addresses(int sock, int index, struct addresses *all)
+/* Give interface `to` the addresses that an administrator gave `from`: permanent, and of global
+ * scope. What told of them becomes the request to make them, without the label, which has the name
+ * of the interface. Of their flags the kernel takes what was asked for, not what was found out. */
+static int add_addresses(int sock, int to, int from, const struct buf *all)
 {
-	for (size_t i = 0; i < all->n; i++) {
-		struct ifaddrmsg *a = NLMSG_DATA(&all->v[i].head);
+	unsigned left = (unsigned)all->len;
 
-		a->ifa_index = (unsigned)index;
-		if (talk(sock, &all->v[i], NULL) < 0)
+	for (struct nlmsghdr *m = (void *)all->data; NLMSG_OK(m, left); m = NLMSG_NEXT(m, left)) {
+		struct ifaddrmsg *a = NLMSG_DATA(m);
+		unsigned rest = (unsigned)IFA_PAYLOAD(m);
+
+		if (m->nlmsg_type != RTM_NEWADDR || m->nlmsg_len < NLMSG_LENGTH(sizeof(*a)) ||
+			(int)a->ifa_index != from || a->ifa_scope != RT_SCOPE_UNIVERSE ||
+			!(a->ifa_flags & IFA_F_PERMANENT))
+			continue;
+		for (struct rtattr *t = IFA_RTA(a); RTA_OK(t, rest); t = RTA_NEXT(t, rest))
+			if (t->rta_type == IFA_LABEL)
+				t->rta_type = IFA_UNSPEC;
+		m->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+		a->ifa_index = (unsigned)to;
+		if (talk(sock, m, NULL) < 0)
 			return -1;
 	}
 	return 0;
@@ -140,31 +96,38 @@ static int find_link(int sock, const char *name)
 {
 	struct ifreq r = {.ifr_ifindex = 0};
 
-	if (str_copy(r.ifr_name, sizeof(r.ifr_name), name) < 0) {
-		errno = ENODEV;
-		return -1;
-	}
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
 	return ioctl(sock, SIOCGIFINDEX, &r) < 0 ? -1 : r.ifr_ifindex;
 }
 
 static int send_away(int sock, int index, int ns, const char *name)
 {
-	struct ifinfomsg link = {.ifi_index = index};
-	union request r;
+	struct {
+		struct nlmsghdr head;
+		struct ifinfomsg link;
+		struct rtattr ns_head;
+		int ns;
+		struct rtattr name_head;
+		char name[IFNAMSIZ];
+	} r = {.head = {sizeof(r), RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, 0, 0},
+		.link = {.ifi_index = index},
+		.ns_head = {RTA_LENGTH(sizeof(r.ns)), IFLA_NET_NS_FD},
+		.ns = ns,
+		.name_head = {RTA_LENGTH(sizeof(r.name)), IFLA_IFNAME}};
 
-	begin(&r, RTM_NEWLINK, NLM_F_ACK, &link, sizeof(link));
-	attribute(&r, IFLA_NET_NS_FD, &ns, sizeof(ns));
-	attribute(&r, IFLA_IFNAME, name, strlen(name) + 1);
-	return talk(sock, &r, NULL);
+	snprintf(r.name, sizeof(r.name), "%s", name);
+	return talk(sock, &r.head, NULL);
 }
 
 static int set_up(int sock, int index)
 {
-	struct ifinfomsg link = {.ifi_index = index, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
-	union request r;
+	const struct {
+		struct nlmsghdr head;
+		struct ifinfomsg link;
+	} r = {{sizeof(r), RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, 0, 0},
+		{.ifi_index = index, .ifi_flags = IFF_UP, .ifi_change = IFF_UP}};
 
-	begin(&r, RTM_NEWLINK, NLM_F_ACK, &link, sizeof(link));
-	return talk(sock, &r, NULL);
+	return talk(sock, &r.head, NULL);
 }
 
 struct side {
@@ -176,19 +139,19 @@ struct side {
 static int move_one(const struct side *from, const struct side *to, const char *name,
 	const char *as, struct err *e)
 {
-	auto_free struct addresses *all = mem_alloc(sizeof(*all));
-	int index;
+	auto_buf struct buf all = BUF_INIT(DUMP_MAX);
+	int before = find_link(from->sock, name), index;
 
-	all->index = find_link(from->sock, name);
-	if (all->index < 0 && errno == ENODEV)
+	if (before < 0 && errno == ENODEV)
 		return err_set(
 			e, ERR_NOT_FOUND, "linux.netDevices: there is no interface '%s'", name);
-	if (all->index < 0 || read_addresses(from->sock, all) < 0)
+	if (before < 0 || read_addresses(from->sock, &all) < 0)
 		return err_sys(e, "linux.netDevices: addresses of %s", name);
-	if (send_away(from->sock, all->index, to->ns, as) < 0)
+	if (send_away(from->sock, before, to->ns, as) < 0)
 		return err_sys(e, "linux.netDevices: move %s", name);
 	index = find_link(to->sock, as);
-	if (index >= 0 && add_addresses(to->sock, index, all) == 0 && set_up(to->sock, index) == 0)
+	if (index >= 0 && add_addresses(to->sock, index, before, &all) == 0 &&
+		set_up(to->sock, index) == 0)
 		return 0;
 	err_sys(e, "linux.netDevices: %s in its new namespace", name);
 	if (send_away(to->sock, index, from->ns, name) < 0)
