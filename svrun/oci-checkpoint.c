@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
 #include "svrun/checkpoint.h"
+#include "svrun/console.h"
 #include "svrun/oci.h"
 #include "svrun/supervise.h"
 
