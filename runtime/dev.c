@@ -224,18 +224,6 @@ int dev_fill(int root, const struct spec *s, const struct own_mounts *own, int m
 	return rc == 0 && mine ? make_defaults(&f, dev, e) : rc;
 }
 
-/* CVE-2025-52565: the console comes by descriptor from the devpts that was mounted, never by a path
- * that the container may have changed. */
-static int bind_console(int root, const struct own_mounts *own, int slave, struct err *e)
-{
-	auto_fd int mnt = fs_bind(slave, "", false, e);
-
-	if (mnt < 0)
-		return -1;
-	auto_fd int at = mount_point(root, "/dev/console", POINT_FILE, true, own, e);
-	return at < 0 ? -1 : fs_attach(mnt, at, e);
-}
-
 /* What a container may have put over the multiplexer is not even opened: a device, or a file whose
  * opening its owner hears of, would be by then. */
 static int open_multiplexer(int root, struct err *e)
@@ -268,7 +256,11 @@ int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err 
 	auto_fd int other = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (other < 0)
 		return err_sys(e, "terminal: open the other side");
-	if (own && bind_console(root, own, other, e) < 0)
+	/* CVE-2025-52565: the console comes by descriptor from the devpts that was mounted, never
+	 * by a path that the container may have changed. */
+	auto_fd int mnt = own ? fs_bind(other, "", false, e) : -1;
+	auto_fd int at = mnt < 0 ? -1 : mount_point(root, "/dev/console", POINT_FILE, true, own, e);
+	if (own && (at < 0 || fs_attach(mnt, at, e) < 0))
 		return err_ctx(e, "/dev/console");
 	*slave = steal_fd(&other);
 	return steal_fd(&master);

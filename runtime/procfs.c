@@ -21,12 +21,12 @@ bool procfs_is(int fd)
 
 int procfs_host(struct err *e)
 {
+	auto_fd int fd = sys_open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct stat st;
 
-	/* The number says that it is the root of a procfs, not a folder of one. */
-	auto_fd int fd = sys_open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return err_sys(e, "/proc");
+	/* The number says that it is the root of a procfs, not a folder of one. */
 	if (!procfs_is(fd) || sys_fstat(fd, &st) < 0 || st.st_ino != 1)
 		return err_set(e, ERR_DENIED, "/proc is not a procfs");
 	return steal_fd(&fd);

@@ -38,8 +38,7 @@ int rootfs_attach(int root, const struct spec *s, struct err *e)
 	/* Slaves, unless private is asked for: what the host unmounts later must not stay alive in
 	 * here. Never shared, whatever the config says, or what we mount now would show on the
 	 * host; what is to be shared with it has been copied before (mounts_open()). */
-	bool apart = s->propagation == MS_PRIVATE && s->propagation_all;
-	uint64_t how = apart ? MS_PRIVATE : MS_SLAVE;
+	uint64_t how = s->propagation == MS_PRIVATE && s->propagation_all ? MS_PRIVATE : MS_SLAVE;
 
 	if (!spec_new_ns(s, NS_MOUNT))
 		return err_set(
