@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-enum { LINKS_MAX = 16, TRIES_MAX = 4096 };
+enum { TRIES_MAX = 4096 };
 
 /* The mount that a descriptor is on, and whether it is the root of that. */
 struct on_mount {
@@ -63,9 +63,9 @@ int own_mounts_has(const struct own_mounts *o, int fd, struct err *e)
 struct making {
 	int root;
 	const struct own_mounts *own;
-	bool no_links;
 	char path[PATH_MAX];
-	unsigned links; /* to nowhere, followed so far */
+	bool no_links;
+	bool linked; /* a link to nowhere was followed */
 };
 
 /* The path as far as its first n bytes. */
@@ -100,8 +100,7 @@ static int follow(
 	if (n < 0)
 		return err_sys(e, "%s", m->path);
 	target[n] = '\0';
-	if (++m->links > LINKS_MAX)
-		return err_set(e, ERR_CORRUPT, "%s: too many links", m->path);
+	m->linked = true;
 	if (snprintf(next, sizeof(next), "%.*s%s%s", *target == '/' ? 0 : (int)done, m->path,
 		    target, rest) >= (int)sizeof(next))
 		return err_set(e, ERR_CORRUPT, "%s: path too long", m->path);
@@ -121,7 +120,7 @@ static int open_in_volume(const struct making *m, size_t done, uint64_t id, stru
 	char rest[PATH_MAX];
 	struct on_mount on;
 
-	if (m->links)
+	if (m->linked)
 		return refuse_link(m, e);
 	for (size_t n = done;; n = parent_length(m->path, n)) {
 		auto_fd int top = open_part(m, n, 0);
