@@ -133,11 +133,8 @@ static int make_device(
 		return err_ctx(e, "device %s", d->path);
 	if (!*n.name || str_eq(n.name, ".") || str_eq(n.name, ".."))
 		return err_set(e, ERR_CORRUPT, "device %s: not a file name", d->path);
-	int mine = own_mounts_has(f->own, dir, e);
-	if (mine <= 0)
-		return mine < 0 ? -1
-				: err_set(e, ERR_DENIED, "device %s: its folder is a volume",
-					  d->path);
+	if (!own_mounts_has(f->own, dir))
+		return err_set(e, ERR_DENIED, "device %s: its folder is a volume", d->path);
 	n.dir = dir;
 	snprintf(name, sizeof(name), "%zu", number);
 	auto_fd int made = f->made < 0 ? -1 : sys_openat(f->made, name, O_PATH | O_NOFOLLOW, 0);
@@ -202,16 +199,15 @@ int dev_prepare(const struct spec *s, int *made, struct err *e)
 int dev_fill(int root, const struct spec *s, const struct own_mounts *own, int made, struct err *e)
 {
 	const struct filling f = {root, own, spec_has_ns(s, NS_USER), made};
-	int mine, rc = 0;
+	int rc = 0;
 
 	auto_fd int dev = mount_point(root, "/dev", POINT_DIR, true, own, e);
 	if (dev < 0)
 		return -1;
 	/* Asked of the mount, not of the config: "/dev/", or a link of the image, gets there, too.
 	 * A volume: it is what it is, and nothing is made in the host's folder. */
-	mine = own_mounts_has(own, dev, e);
-	if (mine < 0)
-		return -1;
+	bool mine = own_mounts_has(own, dev);
+
 	/* Nodes can be bound only from a mount of our own namespace: that of dev_prepare() lies
 	 * over the root, which is used by descriptor, until all are. */
 	if (made >= 0 && fs_attach(made, root, e) < 0)

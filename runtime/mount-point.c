@@ -52,11 +52,11 @@ static bool is_own(const struct own_mounts *o, uint64_t id)
 	return false;
 }
 
-int own_mounts_has(const struct own_mounts *o, int fd, struct err *e)
+bool own_mounts_has(const struct own_mounts *o, int fd)
 {
 	struct on_mount m;
 
-	return on_mount(fd, &m, e) < 0 ? -1 : is_own(o, m.id);
+	return on_mount(fd, &m, NULL) == 0 && is_own(o, m.id);
 }
 
 /* A path being made. */

@@ -23,8 +23,8 @@ struct own_mounts {
 	unsigned n;
 };
 int own_mounts_add(struct own_mounts *o, int fd, struct err *e) must_check;
-/* Is fd in one of them? 1, 0 or -1. */
-int own_mounts_has(const struct own_mounts *o, int fd, struct err *e) must_check;
+/* Is fd in one of them? */
+bool own_mounts_has(const struct own_mounts *o, int fd);
 
 enum point_kind { POINT_DIR, POINT_FILE };
 
