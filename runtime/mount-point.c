@@ -14,13 +14,8 @@
 
 enum { TRIES_MAX = 4096 };
 
-/* The mount that a descriptor is on, and whether it is the root of that. */
-struct on_mount {
-	uint64_t id;
-	bool root;
-};
-
-static int on_mount(int fd, struct on_mount *m, struct err *e)
+/* The mount that a descriptor is on. 1: it is the root of that, 0: not. */
+static int on_mount(int fd, uint64_t *id, struct err *e)
 {
 	struct statx st;
 
@@ -28,19 +23,17 @@ static int on_mount(int fd, struct on_mount *m, struct err *e)
 		return err_sys(e, "statx");
 	if (!(st.stx_mask & STATX_MNT_ID) || !(st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
 		return err_set(e, ERR_UNSUPPORTED, "this kernel has no statx mount ids");
-	*m = (struct on_mount){st.stx_mnt_id, st.stx_attributes & STATX_ATTR_MOUNT_ROOT};
-	return 0;
+	*id = st.stx_mnt_id;
+	return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 int own_mounts_add(struct own_mounts *o, int fd, struct err *e)
 {
-	struct on_mount m;
-
 	if (o->n == OWN_MOUNTS_MAX)
 		return err_set(e, ERR_USAGE, "more than %d tmpfs mounts", OWN_MOUNTS_MAX);
-	if (on_mount(fd, &m, e) < 0)
+	if (on_mount(fd, &o->ids[o->n], e) < 0)
 		return -1;
-	o->ids[o->n++] = m.id;
+	o->n++;
 	return 0;
 }
 
@@ -54,9 +47,9 @@ static bool is_own(const struct own_mounts *o, uint64_t id)
 
 bool own_mounts_has(const struct own_mounts *o, int fd)
 {
-	struct on_mount m;
+	uint64_t id;
 
-	return on_mount(fd, &m, NULL) == 0 && is_own(o, m.id);
+	return on_mount(fd, &id, NULL) >= 0 && is_own(o, id);
 }
 
 /* A path being made. */
@@ -118,21 +111,19 @@ static int refuse_link(const struct making *m, struct err *e)
 static int open_in_volume(const struct making *m, size_t done, uint64_t id, struct err *e)
 {
 	char rest[PATH_MAX];
-	struct on_mount on;
+	uint64_t on;
 
 	if (m->linked)
 		return refuse_link(m, e);
 	for (size_t n = done;; n = parent_length(m->path, n)) {
 		auto_fd int top = open_part(m, n, 0);
-		int fd;
+		int fd, is_root = top < 0 ? err_sys(e, "%s", m->path) : on_mount(top, &on, e);
 
-		if (top < 0)
-			return err_sys(e, "%s", m->path);
-		if (on_mount(top, &on, e) < 0)
+		if (is_root < 0)
 			return -1;
-		if (on.id != id || (!on.root && !n))
+		if (on != id || (!is_root && !n))
 			return refuse_link(m, e);
-		if (!on.root)
+		if (!is_root)
 			continue;
 		snprintf(rest, sizeof(rest), "./%.*s", (int)(done - n), m->path + n);
 		fd = sys_openat2(top, rest, O_PATH | O_DIRECTORY, 0,
@@ -157,7 +148,7 @@ static int make_next(struct making *m, enum point_kind kind, struct err *e)
 	size_t done = strlen(m->path), len;
 	char name[NAME_MAX + 1];
 	const char *rest;
-	struct on_mount on;
+	uint64_t id;
 	auto_fd int dir = -1, place = -1;
 
 	do {
@@ -173,10 +164,10 @@ static int make_next(struct making *m, enum point_kind kind, struct err *e)
 	snprintf(name, sizeof(name), "%.*s", (int)len, m->path + done);
 	if (!len || str_eq(name, "..") || str_eq(name, "."))
 		return err_set(e, ERR_CORRUPT, "%s: '%s' behind a missing folder", m->path, name);
-	if (on_mount(dir, &on, e) < 0)
+	if (on_mount(dir, &id, e) < 0)
 		return -1;
-	bool mine = is_own(m->own, on.id);
-	place = mine ? steal_fd(&dir) : open_in_volume(m, done, on.id, e);
+	bool mine = is_own(m->own, id);
+	place = mine ? steal_fd(&dir) : open_in_volume(m, done, id, e);
 	if (place < 0)
 		return -1;
 	if (make_one(place, name, kind == POINT_FILE && rest[strspn(rest, "/")] == '\0') == 0)
