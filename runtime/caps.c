@@ -61,22 +61,11 @@ int caps_apply_bounding(const struct caps *c, struct err *e)
 	return 0;
 }
 
-/* Only what is permitted and inheritable can be ambient. `runc spec` itself asks for more, so that
- * cannot be an error. */
-static int raise_ambient(const struct caps *c, struct err *e)
-{
-	uint64_t set = c->ambient & c->permitted & c->inheritable;
-
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return err_sys(e, "clear ambient capabilities");
-	for (int cap = 0; cap < NAMES; cap++)
-		if (set >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
-			return err_sys(e, "raise ambient capability %s", names[cap]);
-	return 0;
-}
-
 int caps_apply(const struct caps *c, struct err *e)
 {
+	/* Only what is permitted and inheritable can be ambient. `runc spec` itself asks for more,
+	 * so that cannot be an error. */
+	uint64_t ambient = c->ambient & c->permitted & c->inheritable;
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {
 		{(uint32_t)c->effective, (uint32_t)c->permitted, (uint32_t)c->inheritable},
@@ -88,5 +77,11 @@ int caps_apply(const struct caps *c, struct err *e)
 		err_sys(e, "set capabilities");
 		return err_hint(e, "svrun itself may lack one that was asked for");
 	}
-	return raise_ambient(c, e);
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return err_sys(e, "clear ambient capabilities");
+	for (int cap = 0; cap < NAMES; cap++)
+		if (ambient >> cap & 1 &&
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return err_sys(e, "raise ambient capability %s", names[cap]);
+	return 0;
 }
