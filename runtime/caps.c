@@ -34,18 +34,6 @@ const char *caps_name(int cap)
 	return cap >= 0 && cap < NAMES ? names[cap] : NULL;
 }
 
-uint64_t caps_default(void)
-{
-	static const int list[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_MKNOD,
-		CAP_NET_RAW, CAP_SETGID, CAP_SETUID, CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE,
-		CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE};
-	uint64_t set = 0;
-
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		set |= UINT64_C(1) << list[i];
-	return set;
-}
-
 int caps_apply_bounding(const struct caps *c, struct err *e)
 {
 	/* Beyond the table too: a newer kernel's capabilities must not survive. EINVAL is the end.
