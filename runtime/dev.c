@@ -21,10 +21,10 @@
 #endif
 
 static const struct {
-	const char *name;
+	const char *path;
 	unsigned major, minor;
-} nodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9},
-	{"tty", 5, 0}};
+} nodes[] = {{"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7}, {"/dev/random", 1, 8},
+	{"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
 
 static const struct {
 	const char *name, *target;
@@ -151,13 +151,10 @@ static int make_device(
 
 static int make_defaults(const struct filling *f, int dev, struct err *e)
 {
-	char path[32];
-
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
-		struct node n = {dev, nodes[i].name, path, S_IFCHR | 0666,
-			makedev(nodes[i].major, nodes[i].minor)};
+		struct node n = {dev, nodes[i].path + strlen("/dev/"), nodes[i].path,
+			S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)};
 
-		snprintf(path, sizeof(path), "/dev/%s", nodes[i].name);
 		if (make_node(f, &n, e) < 0)
 			return -1;
 	}
