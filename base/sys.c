@@ -48,7 +48,7 @@ WRAP(int, sys_open, (const char *path, int flags, mode_t mode),
 WRAP(int, sys_openat, (int dirfd, const char *path, int flags, mode_t mode),
 	openat(dirfd, path, flags | O_CLOEXEC, mode));
 
-static int openat2_(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve)
+int sys_openat2(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .resolve = resolve};
 
@@ -64,12 +64,12 @@ static int openat2_(int dirfd, const char *path, int flags, mode_t mode, uint64_
 
 int sys_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
-	return openat2_(dirfd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+	return sys_openat2(dirfd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
 }
 
 int sys_open_in_root(int rootfd, const char *path, int flags, mode_t mode)
 {
-	return openat2_(rootfd, path, flags, mode, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	return sys_openat2(rootfd, path, flags, mode, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
 WRAP(ssize_t, sys_read, (int fd, void *p, size_t n), read(fd, p, n));

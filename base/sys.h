@@ -32,6 +32,8 @@ int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
 int sys_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 /* RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS: absolute links and .. stay inside rootfd. */
 int sys_open_in_root(int rootfd, const char *path, int flags, mode_t mode);
+/* With other RESOLVE_* of <linux/openat2.h>. */
+int sys_openat2(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve);
 
 ssize_t sys_read(int fd, void *p, size_t n);
 ssize_t sys_write(int fd, const void *p, size_t n);

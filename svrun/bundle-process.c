@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -260,6 +261,19 @@ static int one_cap(const char *option, const char *name, uint64_t *set, struct e
 		return err_set(e, ERR_USAGE, "%s: unknown capability '%.60s'", option, name);
 	*set = UINT64_C(1) << cap;
 	return 0;
+}
+
+/* What a container gets unless told otherwise: Docker's list. */
+static uint64_t caps_default(void)
+{
+	static const int list[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_MKNOD,
+		CAP_NET_RAW, CAP_SETGID, CAP_SETUID, CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE,
+		CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE};
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		set |= UINT64_C(1) << list[i];
+	return set;
 }
 
 /* "--cap-drop ALL --cap-add X" is X, "--cap-add ALL --cap-drop X" all but X: dropping ALL comes

@@ -8,8 +8,8 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
 #include "svrun/checkpoint.h"
+#include "svrun/console.h"
 #include "svrun/oci.h"
 #include "svrun/supervise.h"
 

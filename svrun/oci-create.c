@@ -6,10 +6,10 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
 #include "runtime/container.h"
 #include "runtime/door.h"
 #include "runtime/hooks.h"
+#include "svrun/console.h"
 #include "svrun/oci.h"
 #include "svrun/supervise.h"
 

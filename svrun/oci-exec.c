@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
 #include "runtime/exec.h"
 #include "runtime/lsm.h"
+#include "svrun/console.h"
 #include "svrun/oci.h"
 #include "svrun/supervise.h"
 
