@@ -25,8 +25,7 @@ enum { CGROUP_HIERARCHIES = 16, CGROUP_PATH_MAX = 1024 };
 
 struct cgroup_dir {
 	char hierarchy[64]; /* "memory", "cpu,cpuacct", "systemd"; "" on version 2 */
-	int dir;            /* the cgroup's folder */
-	int tasks;          /* version 1: what join writes to */
+	int dir;            /* the cgroup's folder; -1: not opened */
 	bool made;          /* by us: nothing was there */
 };
 
@@ -43,7 +42,8 @@ struct cgroup {
 	bool v2;
 	struct cgroup_place place;
 	struct cgroup_dir dirs[CGROUP_HIERARCHIES];
-	size_t ndirs; /* 0: the container has no cgroup of its own */
+	size_t ndirs;             /* 0: the container has no cgroup of its own */
+	struct cgroup_told *told; /* who is told of limits instead of the kernel: systemd */
 };
 
 /* Compute the place from the config's cgroupsPath (NULL: by id, as runc does it), touching nothing.
@@ -70,7 +70,8 @@ int cgroup_limit(const struct cgroup *c, const struct spec_resources *r, struct 
 int cgroup_update(const struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
 /* Version 2: the descriptor for CLONE_INTO_CGROUP. -1 on version 1, and without folders. */
 int cgroup_clone_fd(const struct cgroup *c);
-/* Version 1: move the calling process, which has one thread. Nothing on version 2. */
+/* Version 1: move the calling process, which has one thread, and closes all descriptors before its
+ * program starts. Nothing on version 2. */
 int cgroup_join(const struct cgroup *c, struct err *e) must_check;
 /* Mount the container's view on `at`: the calling process is in the cgroup and in its own cgroup
  * namespace when own_ns; without, the mount shows the cgroup only, and is read-only. c may be NULL
@@ -78,13 +79,14 @@ int cgroup_join(const struct cgroup *c, struct err *e) must_check;
 int cgroup_mount(
 	const struct cgroup *c, int at, uint64_t attrs, bool own_ns, struct err *e) must_check;
 
-/* Open an existing one by its place. One whose folders are gone opens with ndirs 0. */
-int cgroup_open(struct cgroup *c, const struct cgroup_place *p, struct err *e) must_check;
+/* Open an existing one by its place. One whose folders are gone opens with ndirs 0. With `only`,
+ * on version 1 the folder that has this controller is opened and no other: enough to look at that
+ * one, and to join all. */
+int cgroup_open(
+	struct cgroup *c, const struct cgroup_place *p, const char *only, struct err *e) must_check;
 /* Close descriptors. */
 void cgroup_fini(struct cgroup *c);
 
-/* Did the kernel kill a process in it because it reached its memory limit? false when unknown. */
-bool cgroup_out_of_memory(const struct cgroup *c);
 /* Freeze or thaw all of it, and wait until that is done. Errors: UNSUPPORTED, without a freezer. */
 int cgroup_freeze(const struct cgroup *c, bool frozen, struct err *e) must_check;
 /* 1 frozen, 0 not, -1. */
@@ -93,7 +95,7 @@ int cgroup_frozen(const struct cgroup *c, struct err *e) must_check;
 int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e) must_check;
 /* A signal to all of them. */
 int cgroup_signal(const struct cgroup *c, int sig, struct err *e) must_check;
-/* The number of times the memory limit made the kernel kill a process in it. */
+/* How often the memory limit made the kernel kill a process in it; 0 when unknown. */
 uint64_t cgroup_oom_kills(const struct cgroup *c);
 
 /* Kill what is left in the cgroup and remove it everywhere (and systemd's unit). Fine when it is

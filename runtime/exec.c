@@ -38,10 +38,8 @@ struct target {
 static void target_fini(struct target *t)
 {
 	for (size_t i = 0; i < t->c.ndirs; i++)
-		if (t->own[i]) {
+		if (t->own[i])
 			sys_close_ref(&t->c.dirs[i].dir);
-			sys_close_ref(&t->c.dirs[i].tasks);
-		}
 }
 
 static int descend(struct target *t, size_t i, const char *path, struct err *e)
@@ -52,21 +50,12 @@ static int descend(struct target *t, size_t i, const char *path, struct err *e)
 	if (!*path)
 		return 0;
 	auto_fd int dir = sys_open_beneath(d->dir, path, O_PATH | O_DIRECTORY, 0);
-	auto_fd int tasks = -1;
 	if (dir < 0)
 		return err_sys(e, "cgroup %s below the container's", path);
-	if (!t->c.v2) {
-		tasks = sys_openat(dir, "tasks", O_WRONLY | O_NOFOLLOW, 0);
-		if (tasks < 0)
-			return err_sys(e, "cgroup %s: tasks", path);
-	}
-	if (t->own[i]) {
+	if (t->own[i])
 		close(d->dir);
-		sys_close_ref(&d->tasks);
-	}
 	t->own[i] = true;
 	d->dir = steal_fd(&dir);
-	d->tasks = steal_fd(&tasks);
 	return 0;
 }
 

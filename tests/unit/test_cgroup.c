@@ -219,7 +219,7 @@ TEST(its_processes_are_counted_stopped_and_signalled)
 	await_member("devices");
 	await_member("freezer");
 	cgroup_fini(&made);
-	need(cgroup_open(&c, &at, &e), &e);
+	need(cgroup_open(&c, &at, NULL, &e), &e);
 	need(cgroup_pids(&c, &pids, &n, &e), &e);
 	assert_int_equal(n, 1);
 	assert_int_equal(pids[0], pid);
@@ -234,7 +234,7 @@ TEST(its_processes_are_counted_stopped_and_signalled)
 	assert_int_equal(WTERMSIG(status), SIGTERM);
 	cgroup_fini(&c);
 	need(cgroup_destroy(&at, &e), &e);
-	need(cgroup_open(&c, &at, &e), &e); /* nothing there: fine */
+	need(cgroup_open(&c, &at, NULL, &e), &e); /* nothing there: fine */
 	assert_int_equal(c.ndirs, 0);
 	assert_int_equal(cgroup_clone_fd(&c), -1);
 	assert_int_equal(cgroup_freeze(&c, true, &e), -1);
