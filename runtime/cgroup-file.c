@@ -123,12 +123,11 @@ bool cgroup_is_v2(void)
 	return statfs(CGROUP_ROOT, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-bool cgroup_has_swap(void)
+bool cgroup_is_at(int fd)
 {
-	/* Version 2 has the file in every cgroup but the root. */
-	return access(cgroup_is_v2() ? "/proc/swaps"
-				     : CGROUP_ROOT "/memory/memory.memsw.limit_in_bytes",
-		       F_OK) == 0;
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP_SUPER_MAGIC;
 }
 
 void cgroup_full_path(char out[CGROUP_FULL_PATH], const char *hierarchy, const char *path)
@@ -150,31 +149,28 @@ bool cgroup_names(const char *list, const char *controller)
 	return false;
 }
 
-/* "4:cpu,cpuacct:/a/b", "9:name=systemd:/", "0::/a/b". */
-static bool parse_line(struct cgroup_line *out, const char *line, const char *end, bool v2)
+/* "4:cpu,cpuacct:/a/b", "9:name=systemd:/", "0::/a/b", with its end. */
+static bool parse_line(struct cgroup_line *out, const char *line, bool v2)
 {
-	const char *list = memchr(line, ':', (size_t)(end - line)), *path;
+	char end = '\0';
 
-	list = list ? list + 1 : end;
-	path = memchr(list, ':', (size_t)(end - list));
-	if (path && str_starts(list, "name="))
-		list += strlen("name=");
-	if (!path || (path == list) != v2 || memchr(list, '/', (size_t)(path - list)) ||
-		(size_t)(path - list) >= sizeof(out->hierarchy) ||
-		(size_t)(end - path) > sizeof(out->path))
-		return false;
-	snprintf(out->hierarchy, sizeof(out->hierarchy), "%.*s", (int)(path - list), list);
-	snprintf(out->path, sizeof(out->path), "%.*s", (int)(end - path - 1), path + 1);
-	return true;
+	_Static_assert(sizeof(out->hierarchy) == 64 && sizeof(out->path) == 1024, "as below");
+	out->hierarchy[0] = '\0';
+	if (v2)
+		return sscanf(line, "0::%1023[^\n]%c", out->path, &end) == 2 && end == '\n';
+	return (sscanf(line, "%*[0-9]:name=%63[^:/\n]:%1023[^\n]%c", out->hierarchy, out->path,
+			&end) == 3 ||
+		       sscanf(line, "%*[0-9]:%63[^:/\n]:%1023[^\n]%c", out->hierarchy, out->path,
+			       &end) == 3) &&
+	       end == '\n';
 }
 
 void cgroup_lines_parse(struct cgroup_lines *l, const char *text, bool v2)
 {
-	const char *end;
-
-	l->n = 0;
-	for (; l->n < CGROUP_HIERARCHIES && (end = strchr(text, '\n')); text = end + 1)
-		l->n += parse_line(&l->v[l->n], text, end, v2);
+	for (l->n = 0; l->n < CGROUP_HIERARCHIES && *text; text += *text == '\n') {
+		l->n += parse_line(&l->v[l->n], text, v2);
+		text += strcspn(text, "\n");
+	}
 }
 
 int cgroup_lines_read(struct cgroup_lines *l, pid_t pid, bool v2, struct err *e)

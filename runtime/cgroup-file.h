@@ -58,6 +58,15 @@ int cgroup_lines_read(struct cgroup_lines *l, pid_t pid, bool v2, struct err *e)
 /* c's hierarchies, when it has a path: those of the host, none opened. */
 int cgroup_find(struct cgroup *c, struct err *e) must_check;
 
+/* Is it on a file system of cgroups, of version 1? */
+bool cgroup_is_at(int fd);
+/* Give the caller the error, when it cares. Returns -1. */
+static inline int cgroup_fail(struct err *e, const struct err *why)
+{
+	if (e)
+		*e = *why;
+	return -1;
+}
 /* The path of a cgroup's folder. */
 void cgroup_full_path(char out[CGROUP_FULL_PATH], const char *hierarchy, const char *path);
 /* Is this controller, or that of this file, one of those in a list, "cpu,cpuacct", as version 1

@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
-#include <sys/vfs.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -92,39 +90,40 @@ static bool enable(const char *path, const char *wanted)
 
 /* ---- both ---- */
 
-/* Make what is missing of the folders above, and on version 2 enable in each; path[top] ends the
- * hierarchy's root. */
+/* The folder above, made when it is missing, as are those above it, and on version 2 enabled in:
+ * what one gives, those above it give too. path[top] ends the hierarchy's root. */
 static int make_above(const char *path, size_t top, const char *wanted, struct err *e)
 {
 	char above[CGROUP_FULL_PATH];
+	int n = snprintf(above, sizeof(above), "%.*s", (int)(strrchr(path, '/') - path), path);
 
-	for (const char *p = path + top; p; p = strchr(p + 1, '/')) {
-		snprintf(above, sizeof(above), "%.*s", (int)(p - path), path);
-		if (p > path + top && sys_mkdirat(AT_FDCWD, above, 0755) < 0 && errno != EEXIST)
+	if (wanted && enable(above, wanted))
+		return 0;
+	if ((size_t)n > top) {
+		if (make_above(above, top, wanted, e) < 0)
+			return -1;
+		if (sys_mkdirat(AT_FDCWD, above, 0755) < 0 && errno != EEXIST)
 			return err_sys(e, "make cgroup %s", above);
-		if (wanted)
-			enable(above, wanted);
 	}
+	if (wanted)
+		enable(above, wanted);
 	return 0;
 }
 
-/* The folder, and those above it, of which mostly none is missing. 1: it was not there. */
+/* The folder; of those above it mostly none is missing. 1: it was not there. */
 static int make_folder(const char *path, size_t top, const char *wanted, struct err *e)
 {
-	char parent[CGROUP_FULL_PATH];
-
-	snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(path, '/') - path), path);
-	/* What the folder above gives, those above it give too. */
-	if (wanted && !enable(parent, wanted) && make_above(path, top, wanted, e) < 0)
+	if (wanted && make_above(path, top, wanted, e) < 0)
 		return -1;
-	for (bool again = false;; again = true) {
-		if (sys_mkdirat(AT_FDCWD, path, 0755) == 0)
-			return 1;
-		if (errno != ENOENT || again)
-			return errno == EEXIST ? 0 : err_sys(e, "make cgroup %s", path);
+	if (sys_mkdirat(AT_FDCWD, path, 0755) == 0)
+		return 1;
+	if (errno == ENOENT && !wanted) {
 		if (make_above(path, top, NULL, e) < 0)
 			return -1;
+		if (sys_mkdirat(AT_FDCWD, path, 0755) == 0)
+			return 1;
 	}
+	return errno == EEXIST ? 0 : err_sys(e, "make cgroup %s", path);
 }
 
 static int take_over(const struct cgroup *c, int dir, struct err *e)
@@ -148,10 +147,10 @@ static int take_over(const struct cgroup *c, int dir, struct err *e)
 static bool is_absent(const char *hierarchy)
 {
 	char path[CGROUP_FULL_PATH];
-	struct statfs fs;
 
 	cgroup_full_path(path, hierarchy, "");
-	return statfs(path, &fs) < 0 || fs.f_type != CGROUP_SUPER_MAGIC;
+	auto_fd int root = sys_open(path, O_PATH | O_DIRECTORY, 0);
+	return !cgroup_is_at(root);
 }
 
 static int make_in(struct cgroup *c, struct cgroup_dir *d, const char *wanted, struct err *e)
@@ -190,11 +189,8 @@ int cgroup_make(struct cgroup *c, const struct spec_resources *r, struct err *e)
 
 		if (make_in(c, &c->dirs[i], c->v2 ? wanted : NULL, &why) == 0)
 			continue;
-		if (c->v2 || !is_absent(c->dirs[i].hierarchy)) {
-			if (e)
-				*e = why;
-			return -1;
-		}
+		if (c->v2 || !is_absent(c->dirs[i].hierarchy))
+			return cgroup_fail(e, &why);
 		c->dirs[i--] = c->dirs[--c->ndirs];
 	}
 	return 0;

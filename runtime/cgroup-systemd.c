@@ -20,12 +20,12 @@ struct cgroup_told {
 	struct arena mem;
 	const char *words[WORDS_MAX + 1];
 	size_t n;
-	size_t properties, at; /* how many, and which word says so; 0: none does */
+	size_t properties, count_at; /* how many, and which word says so; 0: none does */
 	bool v2;
 	int64_t quota, period; /* of the CPU; 0: not told of */
 };
 
-/* Several at once, with a '|' between them: no word has one. */
+/* Several at once, with a '|' between them: no word has one. COUNT: how many properties follow. */
 static void printf_like(2, 3) words(struct cgroup_told *t, const char *fmt, ...)
 {
 	char text[2048], *at, *word;
@@ -34,21 +34,24 @@ static void printf_like(2, 3) words(struct cgroup_told *t, const char *fmt, ...)
 	va_start(list, fmt);
 	vsnprintf(text, sizeof(text), fmt, list);
 	va_end(list);
-	for (at = arena_strdup(&t->mem, text); (word = strsep(&at, "|")); t->n++)
+	for (at = arena_strdup(&t->mem, text); (word = strsep(&at, "|")); t->n++) {
 		if (t->n < WORDS_MAX) /* one too many: run() refuses it */
 			t->words[t->n] = word;
+		if (str_eq(word, "COUNT"))
+			t->count_at = t->n;
+	}
 }
 
 /* Its name, type and value. */
 #define property(t, ...) ((t)->properties++, words(t, __VA_ARGS__))
 
-static void begin(struct cgroup_told *t, const char *method, const char *signature)
+static void begin(struct cgroup_told *t, bool v2)
 {
-	*t = (struct cgroup_told){0};
+	*t = (struct cgroup_told){.v2 = v2};
 	words(t,
 		"busctl|%s|--quiet|--|call|org.freedesktop.systemd1|/org/freedesktop/systemd1|"
-		"org.freedesktop.systemd1.Manager|%s|%s",
-		cgroup_privileged() ? "--system" : "--user", method, signature);
+		"org.freedesktop.systemd1.Manager",
+		cgroup_privileged() ? "--system" : "--user");
 }
 
 /* The environment that finds the user's bus, and nothing else. */
@@ -58,16 +61,16 @@ static int run(struct cgroup_told *t, struct err *e)
 	const char *env[4] = {"PATH=/usr/local/bin:/usr/bin:/bin"};
 	const struct proc busctl = {.argv = t->words, .env = env, .seconds = BUSCTL_SECONDS};
 	size_t n = 1;
-	int rc;
+	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (getenv(names[i]))
 			env[n++] = arena_printf(&t->mem, "%s=%s", names[i], getenv(names[i]));
-	if (t->at && t->at < WORDS_MAX)
-		t->words[t->at] = arena_printf(&t->mem, "%zu", t->properties);
+	if (t->count_at)
+		t->words[t->count_at] = arena_printf(&t->mem, "%zu", t->properties);
 	if (t->n > WORDS_MAX)
 		rc = err_set(e, ERR_USAGE, "too many properties for systemd");
-	else
+	else if (t->properties || !t->count_at)
 		rc = proc_check(&busctl, e);
 	if (rc < 0)
 		err_hint(e, "is systemd's bus there? Else go without --systemd-cgroup");
@@ -156,7 +159,6 @@ static int limits(struct cgroup_told *t, const struct cgroup *c, const struct sp
 	int rc;
 
 	telling.told = t;
-	t->v2 = c->v2;
 	rc = cgroup_limit(&telling, r, e);
 	quota(t, c);
 	if (rc < 0)
@@ -176,10 +178,8 @@ static int start(const struct cgroup *c, pid_t pid, const struct spec_resources 
 	const struct cgroup_place *p = &c->place;
 	struct cgroup_told t;
 
-	begin(&t, "StartTransientUnit", "ssa(sv)a(sa(sv))");
-	words(&t, "%s|fail", p->unit);
-	t.at = t.n;
-	words(&t, "COUNT");
+	begin(&t, c->v2);
+	words(&t, "StartTransientUnit|ssa(sv)a(sa(sv))|%s|fail|COUNT", p->unit);
 	property(&t, "Description|s|container %s", p->unit);
 	if (is_slice(p)) { /* has no processes of its own as systemd sees it, and is in its name */
 		property(&t, "Wants|as|1|%s", p->slice);
@@ -201,83 +201,62 @@ static int start(const struct cgroup *c, pid_t pid, const struct spec_resources 
 	return run(&t, e);
 }
 
-/* Where the process is now, when that is in the unit. */
-static bool arrived(struct cgroup_place *p, pid_t pid, bool v2)
-{
-	char end[300];
-	struct cgroup_lines lines;
-
-	snprintf(end, sizeof(end), "/%s", p->unit);
-	if (cgroup_lines_read(&lines, pid, v2, NULL) < 0)
-		return false;
-	for (size_t i = 0; i < lines.n; i++)
-		if ((v2 || str_eq(lines.v[i].hierarchy, "systemd")) &&
-			str_ends(lines.v[i].path, end)) {
-			snprintf(p->path, sizeof(p->path), "%s", lines.v[i].path);
-			return true;
-		}
-	return false;
-}
-
-/* The call only asks for a job; when the process has been moved, it is done. */
+/* The call only asks for a job; when the process is in the unit, it is done. */
 static int await(struct cgroup_place *p, pid_t pid, bool v2, struct err *e)
 {
-	static const struct timespec pause = {.tv_nsec = 2000000};
 	double until = sys_now_ms() + SETTLE_MS;
+	struct cgroup_lines l;
+	char end[300];
 
-	if (is_slice(p))
-		return 0;
-	while (!arrived(p, pid, v2)) {
+	snprintf(end, sizeof(end), "/%s", p->unit);
+	while (!is_slice(p)) {
+		if (cgroup_lines_read(&l, pid, v2, NULL) < 0)
+			l.n = 0;
+		for (size_t i = 0; i < l.n; i++)
+			if ((v2 || str_eq(l.v[i].hierarchy, "systemd")) &&
+				str_ends(l.v[i].path, end))
+				return str_copy(p->path, sizeof(p->path), l.v[i].path);
 		if (sys_now_ms() > until)
 			return err_set(e, ERR_SYSTEM, "systemd did not start %s within %d s",
 				p->unit, SETTLE_MS / 1000);
-		nanosleep(&pause, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 	}
 	return 0;
 }
 
-static int forget(const struct cgroup_place *p, struct err *e)
+static int forget(const struct cgroup_place *p)
 {
 	struct cgroup_told t;
 
-	begin(&t, "ResetFailedUnit", "s");
-	words(&t, "%s", p->unit);
-	return run(&t, e);
+	begin(&t, false);
+	words(&t, "ResetFailedUnit|s|%s", p->unit);
+	return run(&t, NULL);
 }
 
-int cgroup_systemd_start(struct cgroup *g, pid_t pid, const struct spec_resources *r, struct err *e)
+int cgroup_systemd_start(struct cgroup *c, pid_t pid, const struct spec_resources *r, struct err *e)
 {
 	struct err why = {0};
 
-	for (int tries = 0; start(g, pid, r, &why) < 0; tries++) {
+	for (int tries = 0; start(c, pid, r, &why) < 0; tries++) {
 		/* One of that name failed once, or has ended and is still being cleared away. */
-		if (tries < START_TRIES && strstr(why.text, "already") &&
-			forget(&g->place, NULL) == 0) {
-			why = (struct err){0};
-			continue;
+		if (tries == START_TRIES || !strstr(why.text, "already") || forget(&c->place) < 0) {
+			cgroup_fail(e, &why);
+			return err_ctx(e, "have systemd make %s", c->place.unit);
 		}
-		if (e)
-			*e = why;
-		return err_ctx(e, "have systemd make %s", g->place.unit);
+		why = (struct err){0};
 	}
-	return await(&g->place, pid, g->v2, e);
+	return await(&c->place, pid, c->v2, e);
 }
 
-int cgroup_systemd_update(const struct cgroup *g, const struct spec_resources *r, struct err *e)
+int cgroup_systemd_update(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
 	struct cgroup_told t;
 
-	begin(&t, "SetUnitProperties", "sba(sv)");
-	words(&t, "%s|true", g->place.unit); /* until the next boot */
-	t.at = t.n;
-	words(&t, "COUNT");
-	if (limits(&t, g, r, e) < 0)
+	begin(&t, c->v2);
+	words(&t, "SetUnitProperties|sba(sv)|%s|true|COUNT", c->place.unit); /* until a boot */
+	if (limits(&t, c, r, e) < 0)
 		return -1;
-	if (!t.properties) {
-		arena_fini(&t.mem);
-		return 0;
-	}
-	return run(&t, e) < 0 ? err_ctx(e, "have systemd change %s", g->place.unit) : 0;
+	return run(&t, e) < 0 ? err_ctx(e, "have systemd change %s", c->place.unit) : 0;
 }
 
 int cgroup_systemd_stop(const struct cgroup_place *p, struct err *e)
@@ -285,11 +264,10 @@ int cgroup_systemd_stop(const struct cgroup_place *p, struct err *e)
 	struct err why = {0};
 	struct cgroup_told t;
 
-	begin(&t, "StopUnit", "ss");
-	words(&t, "%s|replace", p->unit);
+	begin(&t, false);
+	words(&t, "StopUnit|ss|%s|replace", p->unit);
 	if (run(&t, &why) == 0 || strstr(why.text, "not loaded"))
 		return 0;
-	if (e)
-		*e = why;
+	cgroup_fail(e, &why);
 	return err_ctx(e, "have systemd stop %s", p->unit);
 }

@@ -28,10 +28,9 @@ int64_t cgroup_io_weight(int64_t weight)
 
 int cgroup_swap(int64_t both, int64_t limit, int64_t *swap, struct err *e)
 {
-	if (both < 0) {
-		*swap = -1;
+	*swap = -1;
+	if (both < 0)
 		return 0;
-	}
 	if (limit < 0 || limit == INT64_MAX)
 		return err_set(e, ERR_USAGE,
 			"/linux/resources/memory/swap: memory and swap together cannot be limited "
@@ -61,10 +60,13 @@ void cgroup_cpu_max(char out[64], const char *old, int64_t quota, int64_t period
 /* A number at *p, which moves on; `end` when there is none below it. */
 static uint64_t take_number(const char **p, uint64_t end)
 {
+	uint64_t v = end;
 	char *behind;
-	uint64_t v = **p >= '0' && **p <= '9' ? strtoull(*p, &behind, 10) : end;
 
-	*p = **p >= '0' && **p <= '9' ? behind : *p;
+	if (**p >= '0' && **p <= '9') {
+		v = strtoull(*p, &behind, 10);
+		*p = behind;
+	}
 	return v < end ? v : end;
 }
 

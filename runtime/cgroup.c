@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
-#include <sys/vfs.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -14,14 +12,6 @@
 
 /* ---- open, join ---- */
 
-/* Nothing else is ever written to. On version 2 the root has been looked at. */
-static bool is_cgroup(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP_SUPER_MAGIC;
-}
-
 int cgroup_open_dir(const struct cgroup *c, struct cgroup_dir *d, struct err *e)
 {
 	char path[CGROUP_FULL_PATH];
@@ -30,7 +20,8 @@ int cgroup_open_dir(const struct cgroup *c, struct cgroup_dir *d, struct err *e)
 	auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (dir < 0 && errno != ENOENT)
 		return err_sys(e, "cgroup %s", path);
-	if (dir < 0 || (!c->v2 && !is_cgroup(dir)))
+	/* Nothing else is ever written to. Of version 2 the root has been looked at. */
+	if (dir < 0 || (!c->v2 && !cgroup_is_at(dir)))
 		return 0;
 	d->dir = steal_fd(&dir);
 	return 1;
@@ -78,7 +69,7 @@ static int open_tasks(const struct cgroup_dir *d, const char *path)
 	cgroup_full_path(tasks, d->hierarchy, path);
 	snprintf(tasks + strlen(tasks), sizeof(tasks) - strlen(tasks), "/tasks");
 	auto_fd int fd = sys_open(tasks, O_WRONLY | O_NOFOLLOW, 0);
-	if (fd < 0 || is_cgroup(fd))
+	if (fd < 0 || cgroup_is_at(fd))
 		return steal_fd(&fd);
 	errno = ENOENT;
 	return -1;
@@ -115,11 +106,7 @@ static int guard_devices(const struct cgroup *c, const struct spec_resources *r,
 		return 0;
 	/* Without the host's rights no filter can be had, and no device can be reached that the
 	 * host did not grant anyway: nodes cannot be made. */
-	if (why.kind == ERR_DENIED && !cgroup_privileged())
-		return 0;
-	if (e)
-		*e = why;
-	return -1;
+	return why.kind == ERR_DENIED && !cgroup_privileged() ? 0 : cgroup_fail(e, &why);
 }
 
 static int make(struct cgroup *c, const struct spec_resources *r, struct err *e)
@@ -139,8 +126,7 @@ static int go_without(
 		return 0;
 	if (*why->text)
 		err_ctx(&limit, "%.300s", why->text);
-	if (e)
-		*e = limit;
+	cgroup_fail(e, &limit);
 	return err_hint(e, "have one delegated: systemd-run --user --scope -p Delegate=yes");
 }
 
@@ -166,9 +152,7 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 	cgroup_fini(c);
 	if (p->may_lack && why.kind != ERR_EXISTS)
 		return go_without(c, r, &why, e);
-	if (e)
-		*e = why;
-	return -1;
+	return cgroup_fail(e, &why);
 }
 
 /* Another process. systemd has done it, but in version 1's other hierarchies, and for a slice,

@@ -104,7 +104,5 @@ int cgroup_destroy(const struct cgroup_place *p, struct err *e) must_check;
 
 /* Is the host's hierarchy version 2 alone? */
 bool cgroup_is_v2(void);
-/* Does the host account swap, so that "memory and swap" can be limited? */
-bool cgroup_has_swap(void);
 
 #endif
