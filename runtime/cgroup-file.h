@@ -69,8 +69,8 @@ static inline int cgroup_fail(struct err *e, const struct err *why)
 }
 /* The path of a cgroup's folder. */
 void cgroup_full_path(char out[CGROUP_FULL_PATH], const char *hierarchy, const char *path);
-/* Is this controller, or that of this file, one of those in a list, "cpu,cpuacct", as version 1
- * names its hierarchies, or "cpu memory", as version 2's files have it? */
+/* Is this controller, or that of this file, in a list, "cpu,cpuacct" as version 1 names hierarchies
+ * or "cpu memory" as version 2's files have it? */
 bool cgroup_names(const char *list, const char *controller);
 /* Are the caller's rights those of the host's root? */
 bool cgroup_privileged(void);
@@ -81,25 +81,22 @@ bool cgroup_privileged(void);
  * (cgroup.c) */
 int cgroup_open_dir(const struct cgroup *c, struct cgroup_dir *d, struct err *e) must_check;
 
-/* Make place.path in every hierarchy and open it; those not mounted leave c's. A folder that is
- * there is taken over when it is empty and not frozen: from there nobody who enters gets any
- * further. Errors: EXISTS. (cgroup-make.c) */
+/* Make place.path in every hierarchy, open it, and attach the device rules; hierarchies not mounted
+ * leave c's. A folder that is there is taken over when it is empty and not frozen: from there
+ * nobody who enters gets any further. Errors: EXISTS. (cgroup-make.c) */
 int cgroup_make(struct cgroup *c, const struct spec_resources *r, struct err *e) must_check;
 
-/* Device rules of a cgroup, whose folder is `dir`. Everything is denied first, then the config's
- * rules apply in their order, then the devices that every container has. Any node may be made (that
- * opens nothing). Version 1: files of the devices controller; version 2: a BPF program, which lives
- * as long as the cgroup. (cgroup-devices.c) */
+/* Device rules of the cgroup whose folder is `dir`: all is denied first, then the config's rules
+ * apply in their order, then the devices that every container has. Any node may be made (that opens
+ * nothing). Version 1 writes them; version 2 attaches a BPF program. (cgroup-devices.c) */
 int cgroup_devices_write(int dir, const struct spec_resources *r, struct err *e) must_check;
 int cgroup_devices_attach(int dir, const struct spec_resources *r, struct err *e) must_check;
-/* The program; *insns is the caller's to free. The later rules are tested first: the first that
- * fits decides. */
+/* *insns is the caller's to free. Later rules are tested first: the first that fits decides. */
 struct bpf_insn;
 void cgroup_devices_program(const struct spec_resources *r, struct bpf_insn **insns, size_t *n);
 
-/* Have systemd make the unit place.unit with process `pid` in it, and wait until that is done;
- * place.path becomes where it is. The limits are properties too, so that systemd does not undo
- * them. (cgroup-systemd.c) */
+/* Have systemd make place.unit with process `pid` in it, and wait for that; place.path becomes
+ * where it is. Limits are properties too, so that systemd does not undo them. (cgroup-systemd.c) */
 int cgroup_systemd_start(
 	struct cgroup *c, pid_t pid, const struct spec_resources *r, struct err *e) must_check;
 /* Change the properties. */

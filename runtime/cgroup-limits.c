@@ -46,12 +46,16 @@ static int limit_both(const struct cgroup *c, const struct spec_resources *r, st
 	return grows ? 0 : set_opt(c, &memory_swap, &swap, e);
 }
 
-/* Version 2 counts swap alone. */
-static int limit_swap(const struct cgroup *c, const struct spec_resources *r, struct err *e)
+static int limit_memory(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
 	int64_t limit = r->memory_limit.v, both = r->memory_swap.v, swap;
 
-	if (!both && limit == -1) /* no limit of memory means none of swap */
+	if (!c->v2)
+		return limit_both(c, r, e);
+	if (set_opt(c, &memory_limit, &r->memory_limit, e) < 0)
+		return -1;
+	/* Version 2 counts swap alone. No limit of memory means none of swap. */
+	if (!both && limit == -1)
 		both = -1;
 	if (!both)
 		return 0;
@@ -63,13 +67,6 @@ static int limit_swap(const struct cgroup *c, const struct spec_resources *r, st
 	if (swap <= 0 && !c->told && !cgroup_has(c, memory_swap.name[1]))
 		return 0;
 	return cgroup_set_number(c, &memory_swap, swap, e);
-}
-
-static int limit_memory(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	if (!c->v2)
-		return limit_both(c, r, e);
-	return set_opt(c, &memory_limit, &r->memory_limit, e) < 0 ? -1 : limit_swap(c, r, e);
 }
 
 /* ---- CPU ---- */

@@ -175,6 +175,24 @@ static int make_in(struct cgroup *c, struct cgroup_dir *d, const char *wanted, s
 	return fill(d->dir, "cpuset.cpus", made, e) < 0 ? -1 : fill(d->dir, "cpuset.mems", made, e);
 }
 
+/* All rules before there is a child: between "deny all" and what allows it again, its mknod would
+ * fail. */
+static int guard_devices(const struct cgroup *c, const struct spec_resources *r, struct err *e)
+{
+	int dir = cgroup_dir_of(c, "devices");
+	struct err why = {0};
+
+	if (dir < 0) {
+		err_set(e, ERR_UNSUPPORTED, "no devices cgroup at " CGROUP_ROOT);
+		return err_hint(e, "mount the cgroup file system there");
+	}
+	if ((c->v2 ? cgroup_devices_attach : cgroup_devices_write)(dir, r, &why) == 0)
+		return 0;
+	/* Without the host's rights no filter can be had, and no device can be reached that the
+	 * host did not grant anyway: nodes cannot be made. */
+	return why.kind == ERR_DENIED && !cgroup_privileged() ? 0 : cgroup_fail(e, &why);
+}
+
 /* On version 1 in all of them, though few limit something: engines read a container's usage from
  * the cgroups that it is in. Each costs 20 to 50 us. */
 int cgroup_make(struct cgroup *c, const struct spec_resources *r, struct err *e)
@@ -193,5 +211,5 @@ int cgroup_make(struct cgroup *c, const struct spec_resources *r, struct err *e)
 			return cgroup_fail(e, &why);
 		c->dirs[i--] = c->dirs[--c->ndirs];
 	}
-	return 0;
+	return guard_devices(c, r, e);
 }

@@ -116,9 +116,7 @@ static int walk(int *at, struct pids *pids, unsigned depth)
 
 int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e)
 {
-	auto_fd int at =
-		c->ndirs ? sys_openat(cgroup_dir_of(c, "devices"), ".", O_PATH | O_DIRECTORY, 0)
-			 : -1;
+	auto_fd int at = sys_openat(cgroup_dir_of(c, "devices"), ".", O_PATH | O_DIRECTORY, 0);
 	struct pids p = {0};
 
 	if (at >= 0 && walk(&at, &p, 0) < 0) {

@@ -91,29 +91,6 @@ int cgroup_join(const struct cgroup *c, struct err *e)
 
 /* ---- create ---- */
 
-/* All rules before there is a child: between "deny all" and what allows it again, its mknod would
- * fail. */
-static int guard_devices(const struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	int dir = cgroup_dir_of(c, "devices");
-	struct err why = {0};
-
-	if (dir < 0) {
-		err_set(e, ERR_UNSUPPORTED, "no devices cgroup at " CGROUP_ROOT);
-		return err_hint(e, "mount the cgroup file system there");
-	}
-	if ((c->v2 ? cgroup_devices_attach : cgroup_devices_write)(dir, r, &why) == 0)
-		return 0;
-	/* Without the host's rights no filter can be had, and no device can be reached that the
-	 * host did not grant anyway: nodes cannot be made. */
-	return why.kind == ERR_DENIED && !cgroup_privileged() ? 0 : cgroup_fail(e, &why);
-}
-
-static int make(struct cgroup *c, const struct spec_resources *r, struct err *e)
-{
-	return cgroup_make(c, r, e) < 0 ? -1 : guard_devices(c, r, e);
-}
-
 /* Nobody asked for a cgroup, and none can be had, for the reason in `why`: fine, unless something
  * is to be limited. */
 static int go_without(
@@ -141,7 +118,7 @@ int cgroup_create(struct cgroup *c, const struct cgroup_place *p, const struct s
 		return 0;
 	if (!p->path[0])
 		return go_without(c, r, &why, e);
-	if (make(c, r, &why) == 0)
+	if (cgroup_make(c, r, &why) == 0)
 		return 0;
 	/* What was there may be another's. */
 	for (size_t i = 0; i < c->ndirs; i++) {
@@ -178,7 +155,7 @@ int cgroup_scope(struct cgroup *c, pid_t pid, const struct spec_resources *r, st
 {
 	if (!c->place.unit[0])
 		return 0;
-	if (cgroup_systemd_start(c, pid, r, e) < 0 || make(c, r, e) < 0)
+	if (cgroup_systemd_start(c, pid, r, e) < 0 || cgroup_make(c, r, e) < 0)
 		return -1;
 	return move(c, pid, e);
 }

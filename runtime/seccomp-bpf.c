@@ -114,8 +114,8 @@ static void check_arg(struct gen *g, const struct seccomp_arg *a, struct jumps *
 	struct jumps end = {.n = 0};
 	struct jumps *yes = opposite ? next_rule : &end, *no = opposite ? &end : next_rule;
 
-	/* As far as the registers reach: -1 equals 0xffffffff there. A bound stays what it is:
-	 * nothing is above one that does not fit. */
+	/* -1 equals 0xffffffff in short registers. A bound stays: nothing is above one that does
+	 * not fit. */
 	if (g->narrow && op == BPF_JEQ) {
 		mask = (uint32_t)mask;
 		value = (uint32_t)value;

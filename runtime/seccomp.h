@@ -64,8 +64,8 @@ bool seccomp_flag_works(unsigned flag);
 /* Read the object /linux/seccomp. */
 int seccomp_read(const struct at *a, struct spec_seccomp *s, struct err *e) must_check;
 
-/* A compiled filter. Names that an architecture lacks are left out of it; a name that no
- * architecture knows is left out too, as the kernel that has it is newer than the filter. */
+/* A compiled filter. Names that an architecture lacks are left out of it, as are those that none
+ * knows: the kernel that has them is newer than the filter. */
 struct seccomp_prog {
 	struct sock_filter *code;
 	size_t n;
@@ -75,17 +75,15 @@ struct seccomp_prog {
 int seccomp_compile(struct seccomp_prog *p, const struct spec_seccomp *s, struct err *e) must_check;
 void seccomp_prog_fini(struct seccomp_prog *p);
 
-/* Compiled programs kept in the folder `dir` (0700, below the runtime's root; -1: none) by the text
- * that they were made from: 1 when there is one of this text, whole and ours, else 0. A folder that
- * cannot be written does no harm. */
+/* Compiled programs kept in the folder `dir` (0700; -1: none) by the text that they were made from:
+ * 1 when there is one of it, whole and ours, else 0. A folder that cannot be used does no harm. */
 int seccomp_recall(struct seccomp_prog *p, int dir, const char *text, size_t n);
 void seccomp_remember(const struct seccomp_prog *p, int dir, const char *text, size_t n);
 /* Both, with the text of s->source, compiling in between. */
 int seccomp_cached(
 	struct seccomp_prog *p, int dir, const struct spec_seccomp *s, struct err *e) must_check;
 
-/* A compiled filter as bytes for a file, and back. *out is the caller's to buf_fini(). Errors:
- * CORRUPT. */
+/* A compiled filter as bytes, and back. *out is the caller's to buf_fini(). Errors: CORRUPT. */
 void seccomp_pack(const struct seccomp_prog *p, struct buf *out);
 int seccomp_unpack(struct seccomp_prog *p, const void *data, size_t n, struct err *e) must_check;
 
