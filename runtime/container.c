@@ -365,7 +365,7 @@ int container_take_terminal(struct container *c)
 
 bool container_out_of_memory(const struct container *c)
 {
-	return c->has_cgroup && cgroup_out_of_memory(&c->cgroup);
+	return c->has_cgroup && cgroup_oom_kills(&c->cgroup) > 0;
 }
 
 static void container_free(struct container *c)

@@ -16,6 +16,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/cgroup-file.h"
 #include "runtime/container.h"
 #include "runtime/dev.h"
 #include "runtime/helper.h"
@@ -37,34 +38,22 @@ static int descend(struct cgroup *c, size_t i, const char *path, struct err *e)
 	if (!*path)
 		return 0;
 	auto_fd int dir = sys_open_beneath(d->dir, path, O_PATH | O_DIRECTORY, 0);
-	auto_fd int tasks = -1;
 	if (dir < 0)
 		return err_sys(e, "cgroup %s below the container's", path);
-	if (!c->v2) {
-		tasks = sys_openat(dir, "tasks", O_WRONLY | O_NOFOLLOW, 0);
-		if (tasks < 0)
-			return err_sys(e, "cgroup %s: tasks", path);
-	}
 	close(d->dir);
-	sys_close_ref(&d->tasks);
 	d->dir = steal_fd(&dir);
-	d->tasks = steal_fd(&tasks);
 	return 0;
 }
 
 /* Is one of "cpu,memory" among the controllers of a hierarchy, "cpu,cpuacct"? */
 static bool names_one(const char *hierarchy, const char *list, size_t n)
 {
-	for (const char *p = list; p < list + n; p++) {
-		size_t len = strcspn(p, ",:");
+	auto_free char *copy = mem_printf("%.*s", (int)n, list);
+	char *rest = copy, *name;
 
-		for (const char *h = hierarchy; *h; h += strcspn(h, ",")) {
-			h += *h == ',';
-			if (strcspn(h, ",") == len && strncmp(h, p, len) == 0)
-				return true;
-		}
-		p += len;
-	}
+	while ((name = strsep(&rest, ",")))
+		if (cgroup_names(hierarchy, name))
+			return true;
 	return false;
 }
 

@@ -71,6 +71,15 @@ static json_t *make_namespaces(const struct run_options *o)
 	return list;
 }
 
+/* Does the host account swap, so that "memory and swap" can be limited? Version 2 has the file in
+ * every cgroup but the root. */
+static bool has_swap(void)
+{
+	return access(cgroup_is_v2() ? "/proc/swaps"
+				     : "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes",
+		       F_OK) == 0;
+}
+
 static json_t *make_resources(const struct run_options *o)
 {
 	json_t *r = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", 0, "access", "rwm");
@@ -80,7 +89,7 @@ static json_t *make_resources(const struct run_options *o)
 
 		/* Memory and swap together: what is asked for is a limit of memory, not a licence
 		 * to swap as much again. */
-		if (cgroup_has_swap())
+		if (has_swap())
 			json_object_set_new(m, "swap", json_integer((json_int_t)o->memory_bytes));
 		json_object_set_new(r, "memory", m);
 	}

@@ -29,7 +29,8 @@ static int target_open(struct target *t, const struct oci *o, const char *id, st
 	*t = (struct target){0};
 	if (oci_open(o, id, true, &t->s, e) < 0)
 		return -1;
-	if (state_status(&t->s, &t->status, e) < 0 || cgroup_open(&t->c, &t->s.cgroup, e) < 0) {
+	if (state_status(&t->s, &t->status, e) < 0 ||
+		cgroup_open(&t->c, &t->s.cgroup, NULL, e) < 0) {
 		state_close(&t->s);
 		return -1;
 	}

@@ -155,7 +155,7 @@ static int signal_all(const struct state *s, int sig, struct err *e)
 	struct cgroup c;
 	int rc;
 
-	if (cgroup_open(&c, &s->cgroup, e) < 0)
+	if (cgroup_open(&c, &s->cgroup, NULL, e) < 0)
 		return -1;
 	rc = c.ndirs ? cgroup_signal(&c, sig, e) : 0;
 	cgroup_fini(&c);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "runtime/cgroup-devices.h"
+#include "runtime/cgroup-file.h"
 #include "runtime/mounts.h"
 #include "runtime/seccomp.h"
 #include "runtime/spec.h"

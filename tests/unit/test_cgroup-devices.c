@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -14,7 +15,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/sys.h"
-#include "runtime/cgroup-devices.h"
+#include "runtime/cgroup-file.h"
 
 struct ask {
 	char type;
