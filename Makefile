@@ -20,7 +20,7 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE) 2>/d
 ALL_CFLAGS = -std=gnu17 $(WARN) -fstack-protector-strong -fPIE -pthread $(CFLAGS) $(PKG_CFLAGS)
 LDFLAGS_ALL = -pthread -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
 STATIC ?= -static-pie
-# Where svrun-oci begins: runtime/self-start.c. (svrun looks for svrun-image beside its own file first.)
+# Where svrun-oci begins: svrun/oci-entry.c. (svrun looks for svrun-image beside its own file first.)
 comma := ,
 ifneq ($(and $(filter -static-pie,$(STATIC)),$(findstring x86_64,$(shell $(CC) -dumpmachine))),)
 ENTRY := -Wl$(comma)--entry=svrun_start,--undefined=svrun_start

@@ -7,58 +7,35 @@
 
 #include "base/str.h"
 
-static void set(struct err *e, enum err_kind kind, int sys, const char *file, int line)
+static enum err_kind kind_of_errno(int sys)
 {
-	e->kind = kind;
+	return sys == ENOENT                   ? ERR_NOT_FOUND
+	       : sys == EACCES || sys == EPERM ? ERR_DENIED
+	       : sys == EEXIST                 ? ERR_EXISTS
+					       : ERR_SYSTEM;
+}
+
+int err_at(struct err *e, enum err_kind kind, int sys, const char *file, int line, const char *fmt,
+	...)
+{
+	va_list ap;
+
+	if (!e)
+		return -1;
+	e->kind = sys ? kind_of_errno(sys) : kind;
 	e->sys = sys;
 	e->file = file;
 	e->line = line;
 	e->hint[0] = '\0';
-}
-
-int err_set_at(struct err *e, enum err_kind kind, const char *file, int line, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!e)
-		return -1;
-	set(e, kind, 0, file, line);
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
-	return -1;
-}
+	if (sys) {
+		size_t n = strlen(e->text);
 
-static enum err_kind kind_of_errno(int sys)
-{
-	switch (sys) {
-	case ENOENT:
-		return ERR_NOT_FOUND;
-	case EACCES:
-	case EPERM:
-		return ERR_DENIED;
-	case EEXIST:
-		return ERR_EXISTS;
-	default:
-		return ERR_SYSTEM;
+		snprintf(e->text + n, sizeof(e->text) - n, ": %s", strerror(sys));
+		errno = sys;
 	}
-}
-
-int err_sys_at(struct err *e, const char *file, int line, const char *fmt, ...)
-{
-	int sys = errno;
-	size_t n;
-	va_list ap;
-
-	if (!e)
-		return -1;
-	set(e, kind_of_errno(sys), sys, file, line);
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
-	n = strlen(e->text);
-	snprintf(e->text + n, sizeof(e->text) - n, ": %s", strerror(sys));
-	errno = sys;
 	return -1;
 }
 
@@ -91,41 +68,30 @@ int err_hint(struct err *e, const char *fmt, ...)
 	return -1;
 }
 
-int err_exit_status(const struct err *e)
-{
-	return e->kind == ERR_USAGE ? 2 : 125;
-}
-
-const char *err_kind_name(enum err_kind kind)
-{
-	static const char *const names[] = {
-		[ERR_NONE] = "none",
-		[ERR_USAGE] = "usage",
-		[ERR_NOT_FOUND] = "not-found",
-		[ERR_EXISTS] = "exists",
-		[ERR_DENIED] = "denied",
-		[ERR_CORRUPT] = "corrupt",
-		[ERR_UNSUPPORTED] = "unsupported",
-		[ERR_NETWORK] = "network",
-		[ERR_SYSTEM] = "system",
-	};
-
-	return names[kind];
-}
-
 /* Names of files and members are in it: what a terminal would obey is shown as '?'. */
-static const char *printable(const char *text, char *out, size_t size)
+static void print(const char *before, const char *text)
 {
-	snprintf(out, size, "%s", text);
-	str_plain(out, "\n\t");
-	return out;
+	char plain[sizeof(((struct err *)0)->text)];
+
+	snprintf(plain, sizeof(plain), "%s", text);
+	str_plain(plain, "\n\t");
+	fprintf(stderr, "%s: %s\n", before, plain);
 }
 
 void err_print(const struct err *e, const char *program)
 {
-	char text[sizeof(e->text)];
-
-	fprintf(stderr, "%s: %s\n", program, printable(e->text, text, sizeof(text)));
+	print(program, e->text);
 	if (e->hint[0])
-		fprintf(stderr, "hint: %s\n", printable(e->hint, text, sizeof(text)));
+		print("hint", e->hint);
+}
+
+void warn(const char *fmt, ...)
+{
+	char line[sizeof(((struct err *)0)->text)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	print("svrun: warning", line);
 }

@@ -1,19 +1,17 @@
-/* The error value: what failed, where, and what a person can do about it.
- *
- * One flat struct, smaller than PIPE_BUF: it needs no memory, crosses fork in one write(), and can
- * be copied between threads. `struct err *e` comes last in every fallible function, is untouched on
- * success and set once on failure; NULL means "do not care". All setters return -1, so that
- * `return err_sys(e, "open %s", path);` is the idiom.
- */
+/* The error value: what failed, where, and what a person can do about it. Flat and smaller than
+ * PIPE_BUF: it needs no memory, and crosses fork in one write(). `struct err *e` comes last in
+ * every fallible function, is untouched on success and set once on failure; NULL means "do not
+ * care". Setters return -1, for `return err_sys(e, "open %s", path);`. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+#include <errno.h>
 #include <stddef.h>
 
 #define must_check __attribute__((warn_unused_result))
 #define printf_like(f, a) __attribute__((format(printf, f, a)))
 
-/* What the caller may do about it. Two tables turn a kind into an exit and an HTTP status. */
+/* What the caller may do about it. */
 enum err_kind {
 	ERR_NONE = 0,
 	ERR_USAGE,       /* the request is wrong: correct it and call again */
@@ -36,27 +34,21 @@ struct err {
 
 /* Root causes. err_sys() appends strerror(errno) and sets kind from errno (ENOENT is NOT_FOUND,
  * EACCES and EPERM are DENIED, EEXIST is EXISTS, the rest SYSTEM). */
-#define err_set(e, kind, ...) err_set_at(e, kind, __FILE__, __LINE__, __VA_ARGS__)
-#define err_sys(e, ...) err_sys_at(e, __FILE__, __LINE__, __VA_ARGS__)
+#define err_set(e, kind, ...) err_at(e, kind, 0, __FILE__, __LINE__, __VA_ARGS__)
+#define err_sys(e, ...) err_at(e, ERR_SYSTEM, errno, __FILE__, __LINE__, __VA_ARGS__)
 
-int err_set_at(struct err *e, enum err_kind kind, const char *file, int line, const char *fmt, ...)
-	printf_like(5, 6);
-int err_sys_at(struct err *e, const char *file, int line, const char *fmt, ...) printf_like(4, 5);
+int err_at(struct err *e, enum err_kind kind, int sys, const char *file, int line, const char *fmt,
+	...) printf_like(6, 7);
 
 /* Put "fmt: " before the text: only where the caller knows more than the callee (which layer). */
 int err_ctx(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
-/* Say what to do. The hint nearest to the root cause stays; a later one is dropped. */
+/* Say what to do. The first hint, nearest to the root cause, stays. */
 int err_hint(struct err *e, const char *fmt, ...) printf_like(2, 3);
-
-/* Exit status of a command that ends with this error: 2 for USAGE, 125 for the rest, so that
- * `svrun run` can pass on the container's own status (docker's convention). */
-int err_exit_status(const struct err *e);
-
-/* Name of a kind, as printed in JSON: "not-found". */
-const char *err_kind_name(enum err_kind kind);
 
 /* Print "svrun: text" and "hint: ..." to stderr. Only commands call this. */
 void err_print(const struct err *e, const char *program);
+/* "svrun: warning: ..." on stderr: only where an error is deliberately swallowed. */
+void warn(const char *fmt, ...) printf_like(1, 2);
 
 #endif

@@ -14,35 +14,166 @@ void json_decref_ref(json_t **j)
 	json_decref(*j);
 }
 
-static int too_deep(const char *p, size_t n)
-{
-	int depth = 0;
-	bool in = false;
+/* ---- a text that nobody has parsed yet, and that may be anything ---- */
 
-	for (size_t i = 0; i < n; i++) {
-		if (in) {
-			if (p[i] == '\\')
-				i++;
-			else if (p[i] == '"')
-				in = false;
-		} else if (p[i] == '"') {
-			in = true;
-		} else if (p[i] == '{' || p[i] == '[') {
-			if (++depth > DEPTH_MAX)
-				return 1;
-		} else if (p[i] == '}' || p[i] == ']') {
+static const char *past_space(const char *p, const char *end)
+{
+	while (p < end && isspace((unsigned char)*p))
+		p++;
+	return p;
+}
+
+/* Behind the string at p; NULL when it does not end. */
+static const char *past_string(const char *p, const char *end)
+{
+	for (p++; p < end; p++)
+		if (*p == '"')
+			return p + 1;
+		else if (*p == '\\')
+			p++;
+	return NULL;
+}
+
+/* Behind the value at p, as far as brackets and quotes tell; NULL when it does not end. *deepest
+ * (unless NULL): how deep its brackets nest. */
+static const char *past_value(const char *p, const char *end, size_t *deepest)
+{
+	size_t depth = 0;
+
+	while (p && p < end) {
+		if (*p == '"') {
+			p = past_string(p, end);
+			if (depth == 0)
+				return p;
+		} else if (*p == '{' || *p == '[') {
+			depth++;
+			p++;
+			if (deepest && depth > *deepest)
+				*deepest = depth;
+		} else if (*p == '}' || *p == ']') {
+			if (depth <= 1)
+				return depth ? p + 1 : p;
 			depth--;
+			p++;
+		} else if (depth == 0 && (*p == ',' || isspace((unsigned char)*p))) {
+			return p;
+		} else {
+			p++;
 		}
 	}
-	return 0;
+	return NULL;
 }
+
+/* Is the string from p to end this key? jansson decodes the few that have escapes. */
+static bool is_key(const char *p, const char *end, const char *key)
+{
+	size_t n = (size_t)(end - p);
+	bool same = n == strlen(key) + 2 && memcmp(p + 1, key, n - 2) == 0;
+
+	if (!same && memchr(p, '\\', n)) {
+		auto_json json_t *s = json_loadb(p, n, JSON_DECODE_ANY, NULL);
+
+		same = s && strcmp(json_string_value(s), key) == 0;
+	}
+	return same;
+}
+
+/* The value of the member `key` of the object at p, or of element number `key` of the array; NULL:
+ * there is none. *name: where the key stands, NULL for an element. */
+static const char *child(const char *p, const char *end, const char *key, const char **name)
+{
+	bool object = p < end && *p == '{', found;
+	unsigned long i = strtoul(key, NULL, 10);
+
+	if (!object && (p >= end || *p != '['))
+		return NULL;
+	do {
+		p = past_space(p + 1, end);
+		*name = object ? p : NULL;
+		found = !object && i-- == 0;
+		if (object) {
+			p = p < end && *p == '"' ? past_string(p, end) : NULL;
+			found = p && is_key(*name, p, key);
+			p = p ? past_space(p, end) : end;
+			if (p >= end || *p != ':')
+				return NULL;
+			p = past_space(p + 1, end);
+		}
+		if (found)
+			return p < end && *p != ']' ? p : NULL;
+		p = past_value(p, end, NULL);
+		p = p ? past_space(p, end) : end;
+	} while (p < end && *p == ',');
+	return NULL;
+}
+
+bool json_find(
+	const char *text, size_t n, const char *const *keys, const char **from, const char **to)
+{
+	const char *end = text + n, *p = past_space(text, end), *name;
+
+	for (; p && *keys; keys++)
+		p = p < end && *p == '{' ? child(p, end, *keys, &name) : NULL;
+	*from = p;
+	*to = p ? past_value(p, end, NULL) : NULL;
+	return *to != NULL;
+}
+
+/* One reference token of a JSON pointer, unescaped. */
+static const char *token(const char *p, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (p++; *p && *p != '/'; p++) {
+		char c = *p;
+
+		if (c == '~' && (p[1] == '0' || p[1] == '1'))
+			c = *++p == '0' ? '~' : '/';
+		if (n + 1 < size)
+			out[n++] = c;
+	}
+	out[n] = '\0';
+	return p;
+}
+
+void json_doc_locate(
+	const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col)
+{
+	const char *text = d->text.data, *end = text + d->text.len, *at = past_space(text, end);
+	const char *name = NULL;
+	char part[512];
+
+	while (*pointer == '/') {
+		const char *next, *k;
+
+		pointer = token(pointer, part, sizeof(part));
+		next = child(at, end, part, &k);
+		if (!next)
+			break;
+		at = next;
+		name = k;
+	}
+	if (at_key && name)
+		at = name;
+	*line = *col = 1;
+	for (; text < at; text++, ++*col)
+		if (*text == '\n') {
+			++*line;
+			*col = 0;
+		}
+}
+
+/* ---- documents ---- */
 
 static json_t *parse(const char *name, const void *p, size_t n, struct err *e)
 {
+	const char *text = p, *end = text + n;
 	json_error_t je;
+	size_t deepest = 0;
 	json_t *j;
 
-	if (too_deep(p, n))
+	past_value(past_space(text, end), end, &deepest);
+	if (deepest > DEPTH_MAX)
 		return err_set(e, ERR_CORRUPT, "%s: nested more than %d deep", name, DEPTH_MAX),
 		       NULL;
 	j = json_loadb(p, n, JSON_REJECT_DUPLICATES, &je);
@@ -70,13 +201,12 @@ int json_doc_parse(struct json_doc *d, const char *name, const void *p, size_t n
 
 int json_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e)
 {
-	*d = (struct json_doc){.name = mem_strdup(path), .text = BUF_INIT(max)};
-	if (file_read(dirfd, path, &d->text, e) == 0)
-		d->root = parse(path, d->text.data ? d->text.data : "", d->text.len, e);
-	if (d->root)
-		return 0;
-	json_doc_fini(d);
-	return -1;
+	auto_buf struct buf text = BUF_INIT(max);
+
+	*d = (struct json_doc){0};
+	return file_read(dirfd, path, &text, e) < 0
+		       ? -1
+		       : json_doc_parse(d, path, text.data, text.len, e);
 }
 
 void json_doc_fini(struct json_doc *d)
@@ -85,229 +215,6 @@ void json_doc_fini(struct json_doc *d)
 	buf_fini(&d->text);
 	free(d->name);
 	*d = (struct json_doc){0};
-}
-
-/* The scanner below walks text that jansson has accepted, so it need not check it again. */
-
-static const char *skip_space(const char *p)
-{
-	while (isspace((unsigned char)*p))
-		p++;
-	return p;
-}
-
-static const char *skip_string(const char *p)
-{
-	for (p++; *p != '"'; p++)
-		if (*p == '\\')
-			p++;
-	return p + 1;
-}
-
-static const char *skip_value(const char *p)
-{
-	int depth = 0;
-
-	do {
-		p = skip_space(p);
-		if (*p == '"') {
-			p = skip_string(p);
-		} else if (*p == '{' || *p == '[') {
-			depth++;
-			p++;
-		} else if (*p == '}' || *p == ']') {
-			depth--;
-			p++;
-		} else if (*p == ',' || *p == ':') {
-			p++;
-		} else {
-			while (*p && !strchr(",:]} \t\r\n", *p))
-				p++;
-		}
-	} while (depth > 0 && *p);
-	return p;
-}
-
-/* Decode the JSON string at p and compare it with a key. */
-static bool key_is(const char *p, const char *key)
-{
-	const char *end = skip_string(p);
-	json_t *s = json_loadb(p, (size_t)(end - p), JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-	bool same = s && strcmp(json_string_value(s), key) == 0;
-
-	json_decref(s);
-	return same;
-}
-
-static const char *find_member(const char *p, const char *key, const char **at_key)
-{
-	for (p = skip_space(p + 1); *p == '"'; p = skip_space(p + 1)) {
-		const char *k = p;
-
-		p = skip_space(skip_space(skip_string(p)) + 1); /* behind the colon */
-		if (key_is(k, key)) {
-			*at_key = k;
-			return p;
-		}
-		p = skip_space(skip_value(p));
-		if (*p != ',')
-			return NULL;
-	}
-	return NULL;
-}
-
-static const char *find_element(const char *p, unsigned long n)
-{
-	p = skip_space(p + 1);
-	if (*p == ']')
-		return NULL;
-	while (n-- > 0) {
-		p = skip_space(skip_value(p));
-		if (*p != ',')
-			return NULL;
-		p = skip_space(p + 1);
-	}
-	return p;
-}
-
-/* One reference token of a JSON pointer, unescaped. */
-static const char *token(const char *p, char *out, size_t size)
-{
-	size_t n = 0;
-
-	for (p++; *p && *p != '/'; p++) {
-		char c = *p;
-
-		if (c == '~' && (p[1] == '0' || p[1] == '1'))
-			c = *++p == '0' ? '~' : '/';
-		if (n + 1 < size)
-			out[n++] = c;
-	}
-	out[n] = '\0';
-	return p;
-}
-
-void json_doc_locate(
-	const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col)
-{
-	const char *p = skip_space(d->text.data), *key = NULL, *at;
-	char part[512];
-
-	while (*pointer == '/') {
-		const char *k = NULL, *next = NULL;
-
-		pointer = token(pointer, part, sizeof(part));
-		if (*p == '{')
-			next = find_member(p, part, &k);
-		else if (*p == '[')
-			next = find_element(p, strtoul(part, NULL, 10));
-		if (!next)
-			break;
-		p = next;
-		key = k;
-	}
-	at = at_key && key ? key : p;
-	*line = 1;
-	*col = 1;
-	for (const char *q = d->text.data; q < at; q++) {
-		(*col)++;
-		if (*q == '\n') {
-			(*line)++;
-			*col = 1;
-		}
-	}
-}
-
-/* ---- a text that may be anything ---- */
-
-/* Behind the string at p; NULL when it does not end. */
-static const char *past_string(const char *p, const char *end)
-{
-	for (p++; p < end; p++)
-		if (*p == '"')
-			return p + 1;
-		else if (*p == '\\')
-			p++;
-	return NULL;
-}
-
-static const char *past_space(const char *p, const char *end)
-{
-	while (p < end && isspace((unsigned char)*p))
-		p++;
-	return p;
-}
-
-/* Behind the value at p, as far as brackets and quotes tell. */
-static const char *past_value(const char *p, const char *end)
-{
-	size_t depth = 0;
-
-	while (p && p < end) {
-		if (*p == '"') {
-			p = past_string(p, end);
-			if (depth == 0)
-				return p;
-		} else if (*p == '{' || *p == '[') {
-			depth++;
-			p++;
-		} else if (*p == '}' || *p == ']') {
-			if (depth <= 1)
-				return depth ? p + 1 : p;
-			depth--;
-			p++;
-		} else if (depth == 0 && (*p == ',' || isspace((unsigned char)*p))) {
-			return p;
-		} else {
-			p++;
-		}
-	}
-	return NULL;
-}
-
-/* The member `key` of the object at p: its value, or NULL. */
-static const char *member(const char *p, const char *end, const char *key)
-{
-	size_t n = strlen(key);
-
-	if (p >= end || *p != '{')
-		return NULL;
-	p = past_space(p + 1, end);
-	while (p < end && *p == '"') {
-		const char *k = p + 1;
-
-		p = past_string(p, end);
-		if (!p)
-			return NULL;
-		bool found = (size_t)(p - k) == n + 1 && memcmp(k, key, n) == 0;
-
-		p = past_space(p, end);
-		if (p >= end || *p != ':')
-			return NULL;
-		p = past_space(p + 1, end);
-		if (found)
-			return p;
-		p = past_value(p, end);
-		if (!p)
-			return NULL;
-		p = past_space(p, end);
-		if (p >= end || *p != ',')
-			return NULL;
-		p = past_space(p + 1, end);
-	}
-	return NULL;
-}
-
-bool json_find(
-	const char *text, size_t n, const char *const *keys, const char **from, const char **to)
-{
-	const char *end = text + n, *p = past_space(text, end);
-
-	for (; p && *keys; keys++)
-		p = member(p, end, *keys);
-	*from = p;
-	*to = p ? past_value(p, end) : NULL;
-	return *to != NULL;
 }
 
 /* ---- access ---- */
@@ -346,13 +253,6 @@ int json_u64(const json_t *o, const char *key, uint64_t max, uint64_t *v, struct
 		return missing(key, "an integer within limits", n, e);
 	*v = (uint64_t)json_integer_value(n);
 	return 0;
-}
-
-int json_u64_opt(
-	const json_t *o, const char *key, uint64_t max, uint64_t def, uint64_t *v, struct err *e)
-{
-	*v = def;
-	return json_object_get(o, key) ? json_u64(o, key, max, v, e) : 0;
 }
 
 json_t *json_array_of(const json_t *o, const char *key, struct err *e)

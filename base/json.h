@@ -13,8 +13,7 @@
 #define auto_json __attribute__((cleanup(json_decref_ref)))
 void json_decref_ref(json_t **j);
 
-/* A parsed text that remembers itself, so that a JSON pointer can be turned into line and column.
- */
+/* A parsed text that remembers itself, to turn a JSON pointer into line and column. */
 struct json_doc {
 	char *name; /* as errors show it */
 	struct buf text;
@@ -36,7 +35,7 @@ void json_doc_locate(
 	const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col);
 
 /* The value of a member of a member ..., by its keys (the last is NULL), in a text that nobody has
- * parsed yet: *from and *to, or false when there is none to be seen. Keys with escapes are not. */
+ * parsed yet: *from and *to, or false when there is none to be seen. */
 bool json_find(
 	const char *text, size_t n, const char *const *keys, const char **from, const char **to);
 
@@ -48,8 +47,6 @@ json_t *json_parse(const void *p, size_t n, struct err *e) must_check;
 const char *json_str(const json_t *o, const char *key, struct err *e) must_check;
 int json_str_opt(const json_t *o, const char *key, const char **v, struct err *e) must_check;
 int json_u64(const json_t *o, const char *key, uint64_t max, uint64_t *v, struct err *e) must_check;
-int json_u64_opt(const json_t *o, const char *key, uint64_t max, uint64_t def, uint64_t *v,
-	struct err *e) must_check;
 json_t *json_array_of(const json_t *o, const char *key, struct err *e) must_check; /* borrowed */
 json_t *json_object_of(const json_t *o, const char *key, struct err *e) must_check;
 int json_bool_opt(const json_t *o, const char *key, bool def, bool *v, struct err *e) must_check;

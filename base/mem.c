@@ -14,28 +14,21 @@ static void *or_die(void *p)
 	return p;
 }
 
-void *mem_alloc(size_t n)
-{
-	return or_die(calloc(1, n ? n : 1));
-}
-
 void *mem_array(size_t n, size_t size)
 {
 	return or_die(calloc(n ? n : 1, size ? size : 1));
 }
 
-void *mem_realloc(void *p, size_t n)
+void *mem_alloc(size_t n)
 {
-	return or_die(realloc(p, n ? n : 1));
+	return mem_array(1, n);
 }
 
 void *mem_dup(const void *p, size_t n)
 {
 	void *q = or_die(malloc(n ? n : 1));
 
-	if (n)
-		memcpy(q, p, n);
-	return q;
+	return n ? memcpy(q, p, n) : q;
 }
 
 char *mem_strdup(const char *s)
@@ -45,14 +38,14 @@ char *mem_strdup(const char *s)
 
 char *mem_printf(const char *fmt, ...)
 {
-	char *s = NULL;
+	char *s;
+	int n;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&s, fmt, ap) < 0)
-		s = NULL;
+	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
-	return or_die(s);
+	return or_die(n < 0 ? NULL : s);
 }
 
 void mem_free_ref(void *p)
@@ -72,7 +65,7 @@ void mem_grow_raw(void *pv, size_t *cap, size_t need, size_t size)
 	assert(need < SIZE_MAX / 2 / size);
 	*cap = need < 8 ? 8 : need * 2;
 	memcpy(&v, pv, sizeof(v));
-	v = mem_realloc(v, *cap * size);
+	v = or_die(realloc(v, *cap * size));
 	memcpy(pv, &v, sizeof(v));
 }
 
@@ -106,13 +99,11 @@ void *arena_alloc(struct arena *a, size_t n)
 
 		b = mem_alloc(sizeof(*b) + size);
 		b->size = size;
-		if (a->last && n > ARENA_BLOCK / 4) { /* keep filling the current block */
-			b->prev = a->last->prev;
-			a->last->prev = b;
-		} else {
-			b->prev = a->last;
-			a->last = b;
-		}
+		/* Behind one of its own, keep filling the current block. */
+		struct arena_block **at = a->last && size == n ? &a->last->prev : &a->last;
+
+		b->prev = *at;
+		*at = b;
 	}
 	p = b->data + b->used;
 	b->used += n;
@@ -123,17 +114,12 @@ void *arena_dup(struct arena *a, const void *p, size_t n)
 {
 	void *q = arena_alloc(a, n);
 
-	if (n)
-		memcpy(q, p, n);
-	return q;
+	return n ? memcpy(q, p, n) : q;
 }
 
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 {
-	char *q = arena_alloc(a, n + 1);
-
-	memcpy(q, s, n);
-	return q;
+	return memcpy(arena_alloc(a, n + 1), s, n);
 }
 
 char *arena_strdup(struct arena *a, const char *s)
@@ -143,19 +129,15 @@ char *arena_strdup(struct arena *a, const char *s)
 
 char *arena_printf(struct arena *a, const char *fmt, ...)
 {
-	char *q;
+	auto_free char *s = NULL;
 	int n;
-	va_list ap, again;
+	va_list ap;
 
 	va_start(ap, fmt);
-	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
-	assert(n >= 0);
-	q = arena_alloc(a, (size_t)n + 1);
-	vsnprintf(q, (size_t)n + 1, fmt, again);
-	va_end(again);
+	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
-	return q;
+	or_die(n < 0 ? NULL : s);
+	return arena_strndup(a, s, (size_t)n);
 }
 
 void buf_fini(struct buf *b)
@@ -172,7 +154,7 @@ int buf_reserve(struct buf *b, size_t n, struct err *e)
 	if (b->len + n + 1 > b->cap) {
 		size_t cap = b->cap * 2 > b->len + n + 1 ? b->cap * 2 : b->len + n + 64;
 
-		b->data = mem_realloc(b->data, cap);
+		b->data = or_die(realloc(b->data, cap));
 		b->cap = cap;
 	}
 	b->data[b->len] = '\0';

@@ -14,15 +14,12 @@
 /* Zeroed memory; never NULL. mem_array() checks n * size for overflow. */
 void *mem_alloc(size_t n) __attribute__((malloc, returns_nonnull));
 void *mem_array(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
-/* Uncleared; the new part of a grown block is not zeroed. */
-void *mem_realloc(void *p, size_t n) __attribute__((returns_nonnull));
 void *mem_dup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 char *mem_strdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *mem_printf(const char *fmt, ...) printf_like(1, 2);
 void mem_free_ref(void *p); /* p is a pointer to a pointer: for auto_free */
 
-/* Make room for one more element: `mem_grow(&v, &cap, n, sizeof(*v))` before v[n] = ...; doubles.
- */
+/* Make room for one more element, before v[n] = ...; doubles. */
 void mem_grow_raw(void *pv, size_t *cap, size_t need, size_t size);
 #define mem_grow(pv, cap, n) mem_grow_raw(pv, cap, (n) + 1, sizeof(**(pv)))
 

@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/sys.h"
-
-extern char **environ;
 
 /* A file in memory, not a pipe: writing to it needs no waiting for a child that does not read, and
  * no SIGPIPE. */
@@ -72,28 +71,32 @@ static int left_ms(double until)
 	return until <= 0 ? -1 : left <= 0 ? 0 : left > 1e9 ? 1000000000 : (int)left + 1;
 }
 
-static int collect(int out, int errfd, const struct proc *p, double until, struct err *e)
+/* Until both outputs and the process itself (fds, in this order) have ended: it may live on without
+ * them, and what it started may hold them longer. */
+static int collect(struct pollfd fds[3], const struct proc *p, struct err *e)
 {
-	struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = errfd, .events = POLLIN}};
+	double until = p->seconds ? sys_now_ms() + 1e3 * p->seconds : 0;
 	struct buf *bufs[2] = {p->out, p->errout};
 
-	while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-		int n = poll(fds, 2, left_ms(until));
+	while (fds[0].fd >= 0 || fds[1].fd >= 0 || fds[2].fd >= 0) {
+		int n = poll(fds, 3, left_ms(until));
 
 		if (n == 0)
-			return err_set(e, ERR_SYSTEM, "it did not end within %u s", p->seconds);
+			return err_set(e, ERR_SYSTEM, "%s did not end within %u s", p->argv[0],
+				p->seconds);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_sys(e, "poll");
-		for (int i = 0; i < 2; i++) {
+			return err_sys(e, "wait for %s", p->argv[0]);
+		for (int i = 0; i < 3; i++) {
 			int rc;
 
 			if (fds[i].fd < 0 || !fds[i].revents)
 				continue;
-			rc = drain(fds[i].fd, bufs[i], i == 0 && p->take ? p : NULL, e);
+			rc = i < 2 ? drain(fds[i].fd, bufs[i], i == 0 && p->take ? p : NULL, e)
+				   : 0;
 			if (rc < 0)
-				return -1;
+				return err_ctx(e, "output of %s", p->argv[0]);
 			if (rc == 0)
 				fds[i].fd = -1;
 		}
@@ -101,65 +104,47 @@ static int collect(int out, int errfd, const struct proc *p, double until, struc
 	return 0;
 }
 
-/* Wait for its end, which may come long after that of its output. */
-static int wait_for(pid_t pid, const struct proc *p, double until, struct err *e)
-{
-	int status;
-
-	for (;;) {
-		pid_t rc = waitpid(pid, &status, until > 0 ? WNOHANG : 0);
-
-		if (rc == pid)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		if (rc < 0 && errno != EINTR)
-			return err_sys(e, "wait for %s", p->argv[0]);
-		if (until > 0 && left_ms(until) == 0) {
-			kill(pid, SIGKILL);
-			wait_for(pid, p, 0, NULL);
-			return err_set(e, ERR_SYSTEM, "%s did not end within %u s", p->argv[0],
-				p->seconds);
-		}
-		if (until > 0)
-			poll(NULL, 0, left_ms(until) < 5 ? left_ms(until) : 5);
-	}
-}
-
 int proc_run(const struct proc *p, struct err *e)
 {
-	double until = p->seconds ? sys_now_ms() + 1e3 * p->seconds : 0;
-	auto_fd int in = open_input(p, e);
-	int out[2], errs[2];
+	auto_fd int in = open_input(p, e), pidfd = -1;
+	int out[2], errs[2], status, rc;
 	pid_t pid;
 
 	if (in < 0)
 		return -1;
 	if (sys_pipe(out) < 0)
 		return err_sys(e, "pipe");
-	auto_fd int out_r = out[0];
-	auto_fd int out_w = out[1];
+	auto_fd int out_r = out[0], out_w = out[1];
 
 	if (sys_pipe(errs) < 0)
 		return err_sys(e, "pipe");
-	auto_fd int err_r = errs[0];
-	auto_fd int err_w = errs[1];
+	auto_fd int err_r = errs[0], err_w = errs[1];
 
 	if (spawn(p, in, out_w, err_w, &pid) < 0)
 		return err_sys(e, "run %s", p->argv[0]);
 	sys_close_ref(&out_w);
 	sys_close_ref(&err_w);
-	if (collect(out_r, err_r, p, until, e) < 0) {
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	rc = pidfd < 0 ? err_sys(e, "pidfd of %s", p->argv[0])
+		       : collect((struct pollfd[]){{out_r, POLLIN, 0}, {err_r, POLLIN, 0},
+					 {pidfd, POLLIN, 0}},
+				 p, e);
+	if (rc < 0)
 		kill(pid, SIGKILL);
-		wait_for(pid, p, 0, NULL);
-		return err_ctx(e, "output of %s", p->argv[0]);
-	}
-	return wait_for(pid, p, until, e);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return rc < 0 ? rc : err_sys(e, "wait for %s", p->argv[0]);
+	if (rc < 0)
+		return rc;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 int proc_check(const struct proc *p, struct err *e)
 {
 	auto_buf struct buf own = BUF_INIT(1 << 20);
 	struct proc q = *p;
-	const char *tail;
+	const char *said;
+	size_t n;
 	int rc;
 
 	if (!q.errout)
@@ -167,8 +152,8 @@ int proc_check(const struct proc *p, struct err *e)
 	rc = proc_run(&q, e);
 	if (rc <= 0)
 		return rc;
-	tail = q.errout->data ? q.errout->data : "";
-	if (strlen(tail) > 1000)
-		tail += strlen(tail) - 1000;
-	return err_set(e, ERR_SYSTEM, "%s ended with status %d: %s", p->argv[0], rc, tail);
+	said = q.errout->data ? q.errout->data : "";
+	n = strlen(said);
+	return err_set(e, ERR_SYSTEM, "%s ended with status %d: %s", p->argv[0], rc,
+		said + (n > 1000 ? n - 1000 : 0));
 }

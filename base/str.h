@@ -29,11 +29,10 @@ bool str_ends(const char *s, const char *suffix);
 
 /* Strict decimal: digits only, no sign, no space, no overflow beyond max. -1 otherwise. */
 int str_u64(const char *s, uint64_t max, uint64_t *v) must_check;
-/* "512", "512k", "2g", "1.5GiB": bytes with a binary unit (b k m g t, optional iB or B). */
-int str_bytes(const char *s, uint64_t *v) must_check;
 
-/* Shell pattern with ** crossing slashes; * and ? do not. */
-bool str_glob(const char *pattern, const char *s);
+/* The next range of a list such as "0-3,5", up to max: *s moves behind it, and is NULL behind the
+ * last. 1; 0: *s was NULL; -1: this is no such list. */
+int str_range(const char **s, uint64_t max, uint64_t *first, uint64_t *last) must_check;
 
 /* The candidate nearest to s by edit distance (2 or less, and under half of its length), or NULL:
  * for "did you mean". names ends with NULL. */
@@ -43,8 +42,7 @@ const char *str_nearest(const char *s, const char *const *names);
  * (U+009B begins a sequence as ESC [ does) among them. */
 void str_plain(char *s, const char *keep);
 
-/* A name from outside as an error can show it: no control characters, and not endless. Returns out.
- */
+/* A name from outside for an error: no control characters, and not endless. Returns out. */
 enum { STR_SHOWN = 160 + sizeof("...") };
 const char *str_shown(const char *name, char out[STR_SHOWN]);
 

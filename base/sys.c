@@ -5,63 +5,33 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <time.h>
 
-#ifndef FSOPEN_CLOEXEC
-#define FSOPEN_CLOEXEC 1
-#endif
-#ifndef FSMOUNT_CLOEXEC
-#define FSMOUNT_CLOEXEC 1
-#endif
-#ifndef OPEN_TREE_CLOEXEC
-#define OPEN_TREE_CLOEXEC O_CLOEXEC
-#endif
+#include "base/str.h"
 
-#ifdef SVRUN_TORTURE
-static atomic_long fault_in = -1;
-
-void sys_fault_after(long n)
-{
-	atomic_store(&fault_in, n);
-}
-
-static bool fault(void)
-{
-	if (atomic_load(&fault_in) < 0 || atomic_fetch_sub(&fault_in, 1) != 0)
-		return false;
-	errno = EIO;
-	return true;
-}
-#else
-void sys_fault_after(long n)
-{
-	(void)n;
-}
-
-static inline bool fault(void)
-{
-	return false;
-}
-#endif
-
+/* Again when a signal came in between. */
 #define RETRY(call)                                                                                \
 	({                                                                                         \
 		__typeof__(call) r_;                                                               \
 		do                                                                                 \
-			r_ = fault() ? -1 : (call);                                                \
+			r_ = (call);                                                               \
 		while (r_ == -1 && errno == EINTR);                                                \
 		r_;                                                                                \
 	})
+
+/* What the header declares, as the call that it is. */
+#define WRAP(type, name, params, call)                                                             \
+	type name params                                                                           \
+	{                                                                                          \
+		return (type)RETRY(call);                                                          \
+	}
 
 void sys_close_ref(int *fd)
 {
@@ -73,17 +43,12 @@ void sys_close_ref(int *fd)
 	errno = saved;
 }
 
-int sys_open(const char *path, int flags, mode_t mode)
-{
-	return sys_openat(AT_FDCWD, path, flags, mode);
-}
+WRAP(int, sys_open, (const char *path, int flags, mode_t mode),
+	open(path, flags | O_CLOEXEC, mode));
+WRAP(int, sys_openat, (int dirfd, const char *path, int flags, mode_t mode),
+	openat(dirfd, path, flags | O_CLOEXEC, mode));
 
-int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
-{
-	return RETRY(openat(dirfd, path, flags | O_CLOEXEC, mode));
-}
-
-static int openat2_(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve)
+int sys_openat2(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .resolve = resolve};
 
@@ -99,178 +64,85 @@ static int openat2_(int dirfd, const char *path, int flags, mode_t mode, uint64_
 
 int sys_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
-	return openat2_(dirfd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+	return sys_openat2(dirfd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
 }
 
 int sys_open_in_root(int rootfd, const char *path, int flags, mode_t mode)
 {
-	return openat2_(rootfd, path, flags, mode, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	return sys_openat2(rootfd, path, flags, mode, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
-ssize_t sys_read(int fd, void *p, size_t n)
-{
-	return RETRY(read(fd, p, n));
-}
+WRAP(ssize_t, sys_read, (int fd, void *p, size_t n), read(fd, p, n));
+WRAP(ssize_t, sys_write, (int fd, const void *p, size_t n), write(fd, p, n));
+WRAP(ssize_t, sys_pread, (int fd, void *p, size_t n, off_t at), pread(fd, p, n, at));
 
-ssize_t sys_write(int fd, const void *p, size_t n)
-{
-	return RETRY(write(fd, p, n));
-}
-
-ssize_t sys_pread(int fd, void *p, size_t n, off_t at)
-{
-	return RETRY(pread(fd, p, n, at));
-}
-
-ssize_t sys_pwrite(int fd, const void *p, size_t n, off_t at)
-{
-	return RETRY(pwrite(fd, p, n, at));
-}
-
-#define ALL(step)                                                                                  \
-	do {                                                                                       \
-		size_t done = 0;                                                                   \
-		while (done < n) {                                                                 \
-			ssize_t r = (step);                                                        \
-			if (r < 0)                                                                 \
-				return -1;                                                         \
-			if (r == 0) {                                                              \
+/* The same until all n bytes are done: `done` of them are. */
+#define WRAP_ALL(name, params, call)                                                               \
+	int name params                                                                            \
+	{                                                                                          \
+		for (size_t done = 0; done < n;) {                                                 \
+			ssize_t r = RETRY(call);                                                   \
+			if (r == 0)                                                                \
 				errno = ENODATA;                                                   \
+			if (r <= 0)                                                                \
 				return -1;                                                         \
-			}                                                                          \
 			done += (size_t)r;                                                         \
 		}                                                                                  \
 		return 0;                                                                          \
-	} while (0)
-
-int sys_read_all(int fd, void *p, size_t n)
-{
-	ALL(sys_read(fd, (char *)p + done, n - done));
-}
-
-int sys_write_all(int fd, const void *p, size_t n)
-{
-	ALL(sys_write(fd, (const char *)p + done, n - done));
-}
-
-int sys_pread_all(int fd, void *p, size_t n, off_t at)
-{
-	ALL(sys_pread(fd, (char *)p + done, n - done, at + (off_t)done));
-}
-
-int sys_pwrite_all(int fd, const void *p, size_t n, off_t at)
-{
-	ALL(sys_pwrite(fd, (const char *)p + done, n - done, at + (off_t)done));
-}
-
-int sys_pwritev_all(int fd, struct iovec *v, int n, off_t at)
-{
-	while (n > 0) {
-		ssize_t r = RETRY(pwritev(fd, v, n, at));
-
-		if (r < 0)
-			return -1;
-		at += r;
-		for (; n > 0 && (size_t)r >= v->iov_len; v++, n--)
-			r -= (ssize_t)v->iov_len;
-		if (n > 0) {
-			v->iov_base = (char *)v->iov_base + r;
-			v->iov_len -= (size_t)r;
-		}
 	}
-	return 0;
-}
 
-int sys_mkdirat(int dirfd, const char *path, mode_t mode)
-{
-	return RETRY(mkdirat(dirfd, path, mode));
-}
+WRAP_ALL(sys_read_all, (int fd, void *p, size_t n), read(fd, (char *)p + done, n - done));
+WRAP_ALL(sys_write_all, (int fd, const void *p, size_t n),
+	write(fd, (const char *)p + done, n - done));
+WRAP_ALL(sys_pread_all, (int fd, void *p, size_t n, off_t at),
+	pread(fd, (char *)p + done, n - done, at + (off_t)done));
+WRAP_ALL(sys_pwrite_all, (int fd, const void *p, size_t n, off_t at),
+	pwrite(fd, (const char *)p + done, n - done, at + (off_t)done));
+WRAP(int, sys_mkdirat, (int dirfd, const char *path, mode_t mode), mkdirat(dirfd, path, mode));
 
 int sys_mkdir_p(int dirfd, const char *path, mode_t mode)
 {
 	char part[4096];
 
-	for (const char *slash = path; slash;) {
-		size_t n;
+	if (str_copy(part, sizeof(part), path) < 0) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	for (char *p = part; *p;) {
+		char slash;
 
-		slash = strchr(slash + 1, '/');
-		n = slash ? (size_t)(slash - path) : strlen(path);
-		if (n >= sizeof(part)) {
-			errno = ENAMETOOLONG;
+		p += 1 + strcspn(p + 1, "/");
+		slash = *p;
+		*p = '\0';
+		if (sys_mkdirat(dirfd, part, mode) < 0 && errno != EEXIST)
 			return -1;
-		}
-		memcpy(part, path, n);
-		part[n] = '\0';
-		if (n && sys_mkdirat(dirfd, part, mode) < 0 && errno != EEXIST)
-			return -1;
+		*p = slash;
 	}
 	return 0;
 }
 
-int sys_unlinkat(int dirfd, const char *path, int flags)
-{
-	return RETRY(unlinkat(dirfd, path, flags));
-}
-
-int sys_renameat(int olddir, const char *old, int newdir, const char *new_)
-{
-	return RETRY(renameat(olddir, old, newdir, new_));
-}
-
-int sys_symlinkat(const char *target, int dirfd, const char *path)
-{
-	return RETRY(symlinkat(target, dirfd, path));
-}
-
-int sys_linkat(int olddir, const char *old, int newdir, const char *new_, int flags)
-{
-	return RETRY(linkat(olddir, old, newdir, new_, flags));
-}
-
-int sys_fsync(int fd)
-{
-	return RETRY(fsync(fd));
-}
-
-int sys_fdatasync(int fd)
-{
-	return RETRY(fdatasync(fd));
-}
+WRAP(int, sys_unlinkat, (int dirfd, const char *path, int flags), unlinkat(dirfd, path, flags));
+WRAP(int, sys_renameat, (int olddir, const char *old, int newdir, const char *new_),
+	renameat(olddir, old, newdir, new_));
+WRAP(int, sys_symlinkat, (const char *target, int dirfd, const char *path),
+	symlinkat(target, dirfd, path));
+WRAP(int, sys_linkat, (int olddir, const char *old, int newdir, const char *new_, int flags),
+	linkat(olddir, old, newdir, new_, flags));
+WRAP(int, sys_fsync, (int fd), fsync(fd));
+WRAP(int, sys_fdatasync, (int fd), fdatasync(fd));
 
 void sys_start_writeback(int fd)
 {
 	(void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
-int sys_ftruncate(int fd, off_t n)
-{
-	return RETRY(ftruncate(fd, n));
-}
-
-int sys_fstat(int fd, struct stat *st)
-{
-	return RETRY(fstat(fd, st));
-}
-
-int sys_fstatat(int dirfd, const char *path, struct stat *st, int flags)
-{
-	return RETRY(fstatat(dirfd, path, st, flags));
-}
-
-int sys_flock(int fd, int op)
-{
-	return RETRY(flock(fd, op));
-}
-
-int sys_pipe(int fds[2])
-{
-	return RETRY(pipe2(fds, O_CLOEXEC));
-}
-
-int sys_socketpair(int fds[2])
-{
-	return RETRY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
-}
+WRAP(int, sys_ftruncate, (int fd, off_t n), ftruncate(fd, n));
+WRAP(int, sys_fstat, (int fd, struct stat *st), fstat(fd, st));
+WRAP(int, sys_fstatat, (int dirfd, const char *path, struct stat *st, int flags),
+	fstatat(dirfd, path, st, flags));
+WRAP(int, sys_flock, (int fd, int op), flock(fd, op));
+WRAP(int, sys_pipe, (int fds[2]), pipe2(fds, O_CLOEXEC));
+WRAP(int, sys_socketpair, (int fds[2]), socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
 
 ssize_t sys_send_fd(int sock, const void *p, size_t n, int fd)
 {
@@ -291,58 +163,28 @@ ssize_t sys_send_fd(int sock, const void *p, size_t n, int fd)
 	return RETRY(sendmsg(sock, &h, MSG_NOSIGNAL));
 }
 
-int sys_close_range(unsigned first, unsigned last, unsigned flags)
-{
-	return (int)RETRY(syscall(SYS_close_range, first, last, flags));
-}
+WRAP(int, sys_close_range, (unsigned first, unsigned last, unsigned flags),
+	syscall(SYS_close_range, first, last, flags));
+WRAP(int, sys_dup3, (int fd, int to, int flags), dup3(fd, to, flags));
+WRAP(int, sys_mount,
+	(const char *src, const char *dst, const char *type, unsigned long flags, const void *data),
+	mount(src, dst, type, flags, data));
+WRAP(int, sys_umount2, (const char *path, int flags), umount2(path, flags));
+/* FSOPEN_CLOEXEC, FSMOUNT_CLOEXEC and MOUNT_ATTR_SIZE_VER0 (four u64): headers of some systems lack
+ * them. */
+enum { CLOEXEC = 1, ATTR_SIZE = 32 };
+WRAP(int, sys_fsopen, (const char *type), syscall(SYS_fsopen, type, CLOEXEC));
+WRAP(int, sys_fsconfig, (int fsfd, unsigned cmd, const char *key, const void *value, int aux),
+	syscall(SYS_fsconfig, fsfd, cmd, key, value, aux));
+WRAP(int, sys_fsmount, (int fsfd, unsigned attr_flags),
+	syscall(SYS_fsmount, fsfd, CLOEXEC, attr_flags));
+WRAP(int, sys_open_tree, (int dirfd, const char *path, unsigned flags),
+	syscall(SYS_open_tree, dirfd, path, flags | O_CLOEXEC));
+WRAP(int, sys_move_mount, (int fromfd, const char *from, int tofd, const char *to, unsigned flags),
+	syscall(SYS_move_mount, fromfd, from, tofd, to, flags));
 
-int sys_dup3(int fd, int to, int flags)
-{
-	return RETRY(dup3(fd, to, flags));
-}
-
-int sys_mount(
-	const char *src, const char *dst, const char *type, unsigned long flags, const void *data)
-{
-	return RETRY(mount(src, dst, type, flags, data));
-}
-
-int sys_umount2(const char *path, int flags)
-{
-	return RETRY(umount2(path, flags));
-}
-
-int sys_fsopen(const char *type)
-{
-	return (int)RETRY(syscall(SYS_fsopen, type, FSOPEN_CLOEXEC));
-}
-
-int sys_fsconfig(int fsfd, unsigned cmd, const char *key, const void *value, int aux)
-{
-	return (int)RETRY(syscall(SYS_fsconfig, fsfd, cmd, key, value, aux));
-}
-
-int sys_fsmount(int fsfd, unsigned attr_flags)
-{
-	return (int)RETRY(syscall(SYS_fsmount, fsfd, FSMOUNT_CLOEXEC, attr_flags));
-}
-
-int sys_open_tree(int dirfd, const char *path, unsigned flags)
-{
-	return (int)RETRY(syscall(SYS_open_tree, dirfd, path, flags | OPEN_TREE_CLOEXEC));
-}
-
-int sys_move_mount(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
-{
-	return (int)RETRY(syscall(SYS_move_mount, fromfd, from, tofd, to, flags));
-}
-
-int sys_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_attr *attr)
-{
-	enum { MOUNT_ATTR_SIZE = 32 }; /* four u64: MOUNT_ATTR_SIZE_VER0 */
-
-	return (int)RETRY(syscall(SYS_mount_setattr, dirfd, path, flags, attr, MOUNT_ATTR_SIZE));
-}
+WRAP(int, sys_mount_setattr, (int dirfd, const char *path, unsigned flags, struct mount_attr *attr),
+	syscall(SYS_mount_setattr, dirfd, path, flags, attr, ATTR_SIZE));
 
 /* ---- removing a tree ---- */
 
@@ -362,121 +204,94 @@ static int move_up(struct removal *r, int dirfd, const char *name)
 
 	for (;;) {
 		snprintf(up, sizeof(up), ".deep.%lu", r->moved++);
-		if (RETRY(renameat(dirfd, name, r->top, up)) == 0)
+		if (sys_renameat(dirfd, name, r->top, up) == 0)
 			return 0;
 		if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
 			return -1;
 	}
 }
 
-static int remove_inside(struct removal *r, int fd, unsigned depth);
+static int remove_entry(struct removal *r, int dirfd, const char *name, unsigned depth);
 
-static int remove_entry(struct removal *r, int dirfd, const char *name, unsigned depth)
+static int remove_inside(struct removal *r, int own_fd, unsigned depth)
 {
-	struct stat st;
-	int sub;
-
-	if (sys_unlinkat(dirfd, name, 0) == 0 || errno == ENOENT) /* or somebody else did */
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -1;
-	sub = sys_openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (sub < 0)
-		return errno == ENOENT ? 0 : -1;
-	if (sys_fstat(sub, &st) < 0 || st.st_dev != r->dev) {
-		close(sub);
-		errno = EXDEV;
-		return -1;
-	}
-	if (depth == REMOVE_DEPTH_MAX) {
-		close(sub);
-		return move_up(r, dirfd, name);
-	}
-	if (remove_inside(r, sub, depth + 1) < 0)
-		return -1;
-	return sys_unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -1;
-}
-
-/* Closes fd. */
-static int remove_inside(struct removal *r, int fd, unsigned depth)
-{
-	DIR *dir = fdopendir(fd);
+	DIR *dir = fdopendir(own_fd);
 	struct dirent *d;
 	int rc = 0, saved;
 
 	if (!dir) {
-		close(fd);
+		sys_close_ref(&own_fd);
 		return -1;
 	}
 	while (rc == 0 && (errno = 0, d = readdir(dir)))
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-			rc = remove_entry(r, dirfd(dir), d->d_name, depth);
+		if (!str_eq(d->d_name, ".") && !str_eq(d->d_name, ".."))
+			rc = remove_entry(r, dirfd(dir), d->d_name, depth + 1);
 	saved = errno;
 	closedir(dir);
 	errno = saved;
 	return rc < 0 || saved ? -1 : 0;
 }
 
-static int remove_all_inside(int top, dev_t dev)
+static int remove_top(struct removal *r)
 {
-	struct removal r = {.top = top, .dev = dev};
 	unsigned long before;
 
 	do {
-		int fd = sys_openat(top, ".", O_RDONLY | O_DIRECTORY, 0);
-
-		before = r.moved;
-		if (fd < 0 || remove_inside(&r, fd, 0) < 0)
+		before = r->moved;
+		if (remove_inside(r, sys_openat(r->top, ".", O_RDONLY | O_DIRECTORY, 0), 0) < 0)
 			return -1;
-	} while (r.moved != before);
+	} while (r->moved != before);
 	return 0;
 }
 
-int sys_remove_tree(int dirfd, const char *name)
+/* What is gone was removed, by whomever. depth 0: the tree itself. */
+static int remove_entry(struct removal *r, int dirfd, const char *name, unsigned depth)
 {
 	struct stat st, parent;
-	int fd, saved;
 
 	if (sys_unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -1;
-	fd = sys_openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	auto_fd int fd = sys_openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (sys_fstat(fd, &st) < 0 || (depth == 0 && sys_fstatat(fd, "..", &parent, 0) < 0))
 		return -1;
-	if (sys_fstat(fd, &st) < 0 || sys_fstatat(fd, "..", &parent, 0) < 0 ||
-		st.st_dev != parent.st_dev) {
-		close(fd);
+	if (depth == 0)
+		*r = (struct removal){fd, parent.st_dev, 0};
+	if (st.st_dev != r->dev) {
 		errno = EXDEV;
 		return -1;
 	}
-	if (remove_all_inside(fd, st.st_dev) < 0) {
-		saved = errno;
-		close(fd);
-		errno = saved;
+	if (depth > REMOVE_DEPTH_MAX)
+		return move_up(r, dirfd, name);
+	if ((depth ? remove_inside(r, steal_fd(&fd), depth) : remove_top(r)) < 0)
 		return -1;
-	}
-	close(fd);
-	return sys_unlinkat(dirfd, name, AT_REMOVEDIR);
+	return sys_unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+int sys_remove_tree(int dirfd, const char *name)
+{
+	struct removal r = {.top = -1};
+
+	return remove_entry(&r, dirfd, name, 0);
 }
 
 /* The mount point whose device is dev, from /proc/self/mountinfo. */
 static void mount_point_of(dev_t dev, char *out, size_t size)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char line[4096];
+	char line[4096], point[2048];
+	unsigned maj, min;
 
 	snprintf(out, size, "device %u:%u", major(dev), minor(dev));
-	while (f && fgets(line, sizeof(line), f)) {
-		unsigned maj, min;
-		char point[2048];
-
+	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%*d %*d %u:%u %*s %2047s", &maj, &min, point) == 3 &&
-			maj == major(dev) && min == minor(dev)) {
+			makedev(maj, min) == dev) {
 			snprintf(out, size, "%.128s", point);
 			break;
 		}
-	}
 	if (f)
 		fclose(f);
 }
@@ -485,28 +300,26 @@ int sys_hint_space(struct err *e, int fd, uint64_t need)
 {
 	struct statvfs fs;
 	struct stat st;
-	char where[160];
-	uint64_t avail;
+	char where[160], more[64] = "";
 	int saved = errno;
 
 	if ((saved == ENOSPC || saved == EDQUOT) && fstatvfs(fd, &fs) == 0 && fstat(fd, &st) == 0) {
+		uint64_t avail = (uint64_t)fs.f_bavail * fs.f_frsize;
+
 		mount_point_of(st.st_dev, where, sizeof(where));
-		avail = (uint64_t)fs.f_bavail * fs.f_frsize;
+		if (need > avail)
+			snprintf(more, sizeof(more), ", %" PRIu64 " MiB more needed",
+				((need - avail) >> 20) + 1);
 		if (fs.f_files && fs.f_favail == 0)
 			err_hint(e,
 				"file system %s has no room for more files (all %" PRIu64
 				" inodes are used); remove some, or set SVRUN_ROOT",
 				where, (uint64_t)fs.f_files);
-		else if (need > avail)
-			err_hint(e,
-				"file system %s is full: %" PRIu64 " MiB free, %" PRIu64
-				" MiB more needed; free space there, or set SVRUN_ROOT",
-				where, avail >> 20, ((need - avail) >> 20) + 1);
 		else
 			err_hint(e,
-				"file system %s is full (%" PRIu64
-				" MiB free); free space there, or set SVRUN_ROOT",
-				where, avail >> 20);
+				"file system %s is full: %" PRIu64
+				" MiB free%s; free space there, or set SVRUN_ROOT",
+				where, avail >> 20, more);
 	}
 	errno = saved;
 	return -1;

@@ -1,9 +1,6 @@
-/* System calls: the kernel's arguments and errno, with EINTR retried, O_CLOEXEC added, and a fault
- * hook. Every system call that can fail in a way worth testing goes through here.
- *
- * Names that come from outside (images, archives, registries) are opened only with
- * sys_open_beneath() or, inside a container's root, sys_open_in_root() (openat2(2)).
- */
+/* System calls: the kernel's arguments and errno, with EINTR retried and O_CLOEXEC added. Names
+ * that come from outside (images, archives, registries) are opened only with sys_open_beneath() or,
+ * inside a container's root, sys_open_in_root() (openat2(2)). */
 #ifndef BASE_SYS_H
 #define BASE_SYS_H
 
@@ -29,28 +26,23 @@ static inline int steal_fd(int *fd)
 	return n;
 }
 
-/* Fail the n-th call from now with EIO (torture builds, -DSVRUN_TORTURE; else a no-op). */
-void sys_fault_after(long n);
-
 int sys_open(const char *path, int flags, mode_t mode);
 int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
 /* RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS: fails with EXDEV on any way out of dirfd. */
 int sys_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 /* RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS: absolute links and .. stay inside rootfd. */
 int sys_open_in_root(int rootfd, const char *path, int flags, mode_t mode);
+/* With other RESOLVE_* of <linux/openat2.h>. */
+int sys_openat2(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve);
 
 ssize_t sys_read(int fd, void *p, size_t n);
 ssize_t sys_write(int fd, const void *p, size_t n);
 ssize_t sys_pread(int fd, void *p, size_t n, off_t at);
-ssize_t sys_pwrite(int fd, const void *p, size_t n, off_t at);
 /* All n bytes or -1; a read that ends early fails with ENODATA. */
 int sys_read_all(int fd, void *p, size_t n);
 int sys_write_all(int fd, const void *p, size_t n);
 int sys_pread_all(int fd, void *p, size_t n, off_t at);
 int sys_pwrite_all(int fd, const void *p, size_t n, off_t at);
-struct iovec;
-/* All n (at most IOV_MAX) pieces, one after the other; changes v. */
-int sys_pwritev_all(int fd, struct iovec *v, int n, off_t at);
 
 int sys_mkdirat(int dirfd, const char *path, mode_t mode);
 /* Every missing folder of path with mode; an existing one is fine. */
@@ -61,8 +53,7 @@ int sys_symlinkat(const char *target, int dirfd, const char *path);
 int sys_linkat(int olddir, const char *old, int newdir, const char *new_, int flags);
 int sys_fsync(int fd);
 int sys_fdatasync(int fd);
-/* Start writing what is dirty of the file, and do not wait: a later sync has less to do. A hint, it
- * cannot fail in a way that matters. */
+/* Start writing what is dirty of the file, and do not wait: a later sync has less to do. */
 void sys_start_writeback(int fd);
 int sys_ftruncate(int fd, off_t n);
 int sys_fstat(int fd, struct stat *st);

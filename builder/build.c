@@ -20,6 +20,7 @@
 #include "builder/plan.h"
 #include "builder/provenance.h"
 #include "builder/steps.h"
+#include "images/glob.h"
 #include "images/image.h"
 #include "images/mount.h"
 
@@ -164,7 +165,7 @@ static void drop_volatile(struct tree *t, const struct strings *globs)
 
 		node_path(n, path + 1);
 		for (size_t i = 0; i < globs->n && n->layer == CHUNK_NO_LAYER; i++)
-			gone = gone || str_glob(globs->v[i], path);
+			gone = gone || glob_matches(globs->v[i], path);
 		next = gone ? next_beside(n) : tree_next(n);
 		if (gone)
 			tree_remove(t, n);

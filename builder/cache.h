@@ -3,7 +3,7 @@
 #ifndef BUILDER_CACHE_H
 #define BUILDER_CACHE_H
 
-#include "base/digest.h"
+#include "images/digest.h"
 #include "images/progress.h"
 #include "images/store.h"
 

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "builder/elf-file.h"
 #include "builder/ld-conf.h"
+#include "images/glob.h"
 
 enum {
 	UNRESOLVED_MAX = 10000,
@@ -292,7 +293,7 @@ static bool is_wanted(const struct node *n, const char *path, const struct strin
 	if (!globs || !globs->n)
 		return !str_starts(path, "/usr/lib/debug/");
 	for (size_t i = 0; i < globs->n; i++)
-		if (str_glob(globs->v[i], path))
+		if (glob_matches(globs->v[i], path))
 			return true;
 	return false;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 #include "images/tar.h"
 
 /* Slots are the manifest's own groups first, then these, then one for each model, then one for each
@@ -47,7 +48,7 @@ static bool matches_origin(const char *pattern, const struct origin *o)
 
 		if (!str_starts(pattern, kinds[i].prefix) || o->kind != kinds[i].kind)
 			continue;
-		return str_eq(glob, "?essential") ? o->essential : str_glob(glob, o->name);
+		return str_eq(glob, "?essential") ? o->essential : glob_matches(glob, o->name);
 	}
 	return false;
 }
@@ -142,7 +143,7 @@ static uint32_t slot_of(const struct grouping *g, const struct node *n)
 			for (size_t k = 0; k < g->b->groups[i].match.n; k++) {
 				const char *pattern = g->b->groups[i].match.v[k];
 
-				if (str_starts(pattern, "path:") && str_glob(pattern + 5, path))
+				if (str_starts(pattern, "path:") && glob_matches(pattern + 5, path))
 					return (uint32_t)i;
 			}
 	}

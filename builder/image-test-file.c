@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "builder/rootfs.h"
+#include "images/glob.h"
 
 enum { CONTENT_MAX = 1 << 20, SHOWN = 20 };
 
@@ -166,7 +167,7 @@ static int check_matches(struct looking *l, const char *glob, struct err *e)
 	} else {
 		for (n = tree_root(l->x->tree); n && rc == 0; n = tree_next(n)) {
 			node_path(n, path + 1);
-			if (str_glob(glob, path))
+			if (glob_matches(glob, path))
 				rc = check_one(l, n, path + 1, e);
 		}
 	}
@@ -214,7 +215,7 @@ static uint64_t size_of_files(struct tree *t, const struct strings *globs, size_
 			continue;
 		node_path(n, path + 1);
 		for (size_t i = 0; i < globs->n; i++)
-			match = match || str_glob(globs->v[i], path);
+			match = match || glob_matches(globs->v[i], path);
 		*found += match;
 		sum += match ? n->a.size : 0;
 	}

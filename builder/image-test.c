@@ -8,6 +8,7 @@
 #include "builder/image-config.h"
 #include "builder/python-name.h"
 #include "builder/python.h"
+#include "images/glob.h"
 
 enum { SHOWN = 20 }; /* findings that a text lists */
 
@@ -190,7 +191,7 @@ static const char *library_path(const struct manifest *m)
 static bool is_allowed(const struct strings *globs, const char *library)
 {
 	for (size_t i = 0; i < globs->n; i++)
-		if (str_glob(globs->v[i], library))
+		if (glob_matches(globs->v[i], library))
 			return true;
 	return false;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 
 enum {
 	FOLDERS_MAX = 256,
@@ -52,7 +53,7 @@ static int expand(struct conf *c, const char *pattern, size_t done, int depth)
 	snprintf(path, sizeof(path), "%.*s", (int)done, pattern);
 	names = rootfs_list(c->r, path, c->arena);
 	for (size_t i = 0; i < names.n && c->files < FILES_MAX; i++) {
-		if ((names.v[i][0] == '.' && part[0] != '.') || !str_glob(part, names.v[i]))
+		if ((names.v[i][0] == '.' && part[0] != '.') || !glob_matches(part, names.v[i]))
 			continue;
 		if ((size_t)snprintf(path, sizeof(path), "%.*s%s%s%s", (int)done, pattern,
 			    done ? "/" : "", names.v[i], rest + n) >= sizeof(path))

@@ -5,11 +5,12 @@
 
 #include "base/str.h"
 #include "builder/python-name.h"
+#include "images/glob.h"
 
 bool lint_matches(const char *s, const char *const *globs)
 {
 	for (; *globs; globs++)
-		if (str_glob(*globs, s))
+		if (glob_matches(*globs, s))
 			return true;
 	return false;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 
 /* ---- run ---- */
 
@@ -21,7 +22,7 @@ static bool is_volatile(const struct manifest *m, const char *path)
 {
 	for (size_t i = 0; i < m->build.volatiles.n; i++)
 		if (str_eq(m->build.volatiles.v[i], path) ||
-			str_glob(m->build.volatiles.v[i], path))
+			glob_matches(m->build.volatiles.v[i], path))
 			return true;
 	return false;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 
 enum { WEIGHTS_MIN = 4 << 20 }; /* bytes: smaller ones are test data and examples */
 
@@ -147,7 +148,7 @@ static bool has_match(struct tree *t, const char *glob)
 	char path[TREE_PATH_MAX + 2];
 
 	for (struct node *n = tree_root(t); n; n = tree_next(n))
-		if (n->a.type != NODE_DIR && str_glob(glob, path_of(n, path)))
+		if (n->a.type != NODE_DIR && glob_matches(glob, path_of(n, path)))
 			return true;
 	return false;
 }

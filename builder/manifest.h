@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/digest.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "images/digest.h"
 #include "images/layer.h"
 
 struct pair {

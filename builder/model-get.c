@@ -162,5 +162,5 @@ int model_get_file(struct store *s, const char *name, const char *url, const str
 	f->sha256 = hash_digest(&g.hash);
 	memcpy(in.digest, f->sha256.b, DIGEST_SIZE);
 	cache_name(&in, final);
-	return file_publish(dir, fd, tmp, strrchr(final, '/') + 1, e);
+	return file_publish(dir, fd, tmp, strrchr(final, '/') + 1, false, e);
 }

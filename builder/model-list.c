@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "builder/local.h"
 #include "builder/model.h"
+#include "images/glob.h"
 #include "images/tree.h"
 
 enum { PAGES_MAX = 100, PAGE_BYTES = 16 << 20, DEPTH_MAX = 16 };
@@ -21,7 +22,7 @@ enum { PAGES_MAX = 100, PAGE_BYTES = 16 << 20, DEPTH_MAX = 16 };
 static bool matches(const struct strings *globs, const char *path)
 {
 	for (size_t i = 0; i < globs->n; i++)
-		if (str_glob(globs->v[i], path))
+		if (glob_matches(globs->v[i], path))
 			return true;
 	return false;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 #include "builder/npm.h"
 
 enum {
@@ -260,7 +261,7 @@ static bool omitted(const struct npm_graph *g, const struct npm_pkg *p)
 		return true;
 	for (size_t i = 0; may_go(g, p) && i < g->omit->n; i++)
 		if (str_starts(g->omit->v[i], prefix) &&
-			str_glob(g->omit->v[i] + sizeof(prefix) - 1, p->name))
+			glob_matches(g->omit->v[i] + sizeof(prefix) - 1, p->name))
 			return true;
 	return false;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 #include "builder/rootfs.h"
 
 enum { PATTERNS_MAX = 64, CONFIG_MAX = 64 << 10, LANG_MAX = 32 };
@@ -73,10 +74,10 @@ bool prune_matches(const struct prune *p, const char *path)
 		return false;
 	snprintf(full, sizeof(full), "/%s", path);
 	for (size_t i = 0; i < p->ninclude; i++)
-		if (str_glob(p->include[i], full))
+		if (glob_matches(p->include[i], full))
 			return false;
 	for (size_t i = 0; i < p->nexclude; i++)
-		if (str_glob(p->exclude[i], full))
+		if (glob_matches(p->exclude[i], full))
 			return true;
 	return false;
 }

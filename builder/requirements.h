@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/digest.h"
+#include "images/digest.h"
 #include "builder/marker.h"
 
 struct pinned {

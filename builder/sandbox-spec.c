@@ -210,7 +210,7 @@ static json_t *make_resources(const struct sandbox_step *s)
 	if (bytes) {
 		json_t *m = json_pack("{s:I}", "limit", bytes);
 
-		if (cgroup_has_swap())
+		if (confine_has_swap())
 			json_object_set_new(m, "swap", json_integer(bytes));
 		json_object_set_new(r, "memory", m);
 	}
@@ -223,7 +223,7 @@ static json_t *make_resources(const struct sandbox_step *s)
 
 json_t *sandbox_spec(const struct sandbox_request *r)
 {
-	uint64_t caps = caps_default() & ~(UINT64_C(1) << CAP_MKNOD);
+	uint64_t caps = confine_caps_default() & ~(UINT64_C(1) << CAP_MKNOD);
 
 	if (!r->step->network)
 		caps &= ~(UINT64_C(1) << CAP_NET_RAW);

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "builder/source-type.h"
+#include "images/glob.h"
 
 /* The path, or a folder that it is in. */
 static bool matches(const struct strings *globs, const char *path)
@@ -13,7 +14,7 @@ static bool matches(const struct strings *globs, const char *path)
 		char *slash = strrchr(part, '/');
 
 		for (size_t i = 0; i < globs->n; i++)
-			if (str_glob(globs->v[i], part))
+			if (glob_matches(globs->v[i], part))
 				return true;
 		if (!slash)
 			return false;

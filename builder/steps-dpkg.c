@@ -5,6 +5,7 @@
 #include "builder/prune.h"
 #include "builder/rootfs.h"
 #include "builder/steps-private.h"
+#include "images/glob.h"
 
 enum { HOUR_MS = 3600000 };
 
@@ -44,7 +45,7 @@ static const char *const volatiles[] = {
 static bool keep(const struct step *st, const struct entry *en)
 {
 	for (size_t i = 0; i < sizeof(volatiles) / sizeof(volatiles[0]); i++)
-		if (en->kind == ENTRY_PUT && str_glob(volatiles[i], en->path))
+		if (en->kind == ENTRY_PUT && glob_matches(volatiles[i], en->path))
 			return false;
 	/* /run is the container's at its start; packages only expect their folders in it. */
 	if (str_starts(en->path, "run/") && en->kind == ENTRY_PUT && en->a.type != NODE_DIR)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/digest.h"
+#include "images/digest.h"
 #include "base/err.h"
 #include "base/mem.h"
 

@@ -3,18 +3,19 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 
 static bool matches(const char *glob, const char *path)
 {
 	size_t n = strlen(glob);
 
-	if (str_glob(glob, path))
+	if (glob_matches(glob, path))
 		return true;
 	/* "/x/" "**" is /x, too. */
 	if (n > 3 && str_eq(glob + n - 3, "/**")) {
 		auto_free char *folder = mem_printf("%.*s", (int)(n - 3), glob);
 
-		return str_glob(folder, path);
+		return glob_matches(folder, path);
 	}
 	return false;
 }
@@ -40,7 +41,7 @@ static bool leads_to(const char *glob, const char *path)
 
 	auto_free char *head = mem_printf("%.*s", (int)n, glob);
 
-	return str_glob(head, path);
+	return glob_matches(head, path);
 }
 
 static bool is_allowed(

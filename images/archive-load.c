@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "images/adopt.h"
 #include "images/progress.h"

@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "base/digest.h"
 #include "base/err.h"
+#include "images/digest.h"
 
 struct descriptor {
 	struct digest digest;

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "base/digest.h"
 #include "base/mem.h"
+#include "images/digest.h"
 
 struct digest_slot {
 	uint64_t key;         /* 0: empty */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/image.h"

@@ -169,7 +169,7 @@ static int publish_image(
 	/* publishing leaves a file that is there, so one that was cut off must go before */
 	rc = write_image(s, fd, t, (uint64_t)pool.st_size / POOL_BLOCK, e) < 0 ||
 			     mount_image_remove(s, manifest, e) < 0 ||
-			     file_publish(dir, fd, tmp, name + sizeof("erofs/") - 1, e) < 0
+			     file_publish(dir, fd, tmp, name + sizeof("erofs/") - 1, false, e) < 0
 		     ? -1
 		     : 0;
 	if (rc < 0 && tmp[0])

@@ -20,7 +20,6 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/mount-fs.h"

@@ -226,7 +226,7 @@ int outlet_commit(struct outlet *o, struct err *e)
 		return -1;
 	if (o->parent < 0)
 		return 0;
-	if (file_replace(o->parent, o->fd, o->tmp, o->leaf, e) < 0)
+	if (file_publish(o->parent, o->fd, o->tmp, o->leaf, true, e) < 0)
 		return err_ctx(e, "%s", o->name);
 	o->tmp[0] = '\0';
 	return 0;

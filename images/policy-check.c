@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/glob.h"
 #include "images/policy.h"
 #include "images/signature.h"
 
@@ -36,7 +37,7 @@ static int load(const struct policy *p, struct signer *x, struct err *e)
 
 static bool fits(const struct policy_rule *r, const struct signature *x)
 {
-	return !r->identity || (x->reference && str_glob(r->identity, x->reference));
+	return !r->identity || (x->reference && glob_matches(r->identity, x->reference));
 }
 
 struct signers {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "images/glob.h"
 #include "images/reference.h"
 
 enum { POLICY_MAX = 1 << 20, RULES_MAX = 1024, KEYS_MAX = 256 };
@@ -198,7 +199,9 @@ static int take_signers(
 				return wrong_in(r, where, "keys", "the same key twice");
 		x->nkeys++;
 	}
-	if (json_u64_opt(o, "threshold", x->nkeys, 1, &x->threshold, NULL) < 0 || x->threshold == 0)
+	x->threshold = 1;
+	if (json_object_get(o, "threshold") &&
+		(json_u64(o, "threshold", x->nkeys, &x->threshold, NULL) < 0 || !x->threshold))
 		return wrong_in(r, where, "threshold", "expected a number from 1 to that of keys");
 	return take_text(r, where, o, "identity", &x->identity);
 }
@@ -311,7 +314,7 @@ const struct policy_rule *policy_find(const struct policy *p, const char *name)
 {
 	for (size_t i = 0; i < p->nrules; i++)
 		for (size_t k = 0; k < p->rules[i].match.n; k++)
-			if (str_glob(p->rules[i].match.v[k], name))
+			if (glob_matches(p->rules[i].match.v[k], name))
 				return &p->rules[i];
 	return &p->otherwise;
 }

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/digest.h"
 #include "base/err.h"
+#include "images/digest.h"
 #include "images/pool.h"
 
 struct pool_db {

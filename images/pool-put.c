@@ -1,5 +1,6 @@
 /* Adding chunks: claim the digest, look it up, take space, write. */
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -223,6 +224,27 @@ static int place(struct batch *b, struct err *e)
 	return rc;
 }
 
+/* All pieces, one after the other; changes v. */
+static int pwritev_all(int fd, struct iovec *v, int n, off_t at)
+{
+	while (n > 0) {
+		ssize_t r = pwritev(fd, v, n, at);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -1;
+		at += r;
+		for (; n > 0 && (size_t)r >= v->iov_len; v++, n--)
+			r -= (ssize_t)v->iov_len;
+		if (n > 0) {
+			v->iov_base = (char *)v->iov_base + r;
+			v->iov_len -= (size_t)r;
+		}
+	}
+	return 0;
+}
+
 /* One thread at a time, which is how the kernel writes to a file anyway: but there, who waits
  * spins, and takes a core from who could decode. */
 static int write_vector(struct pool *p, struct iovec *v, int n, uint64_t block, struct err *e)
@@ -235,7 +257,7 @@ static int write_vector(struct pool *p, struct iovec *v, int n, uint64_t block, 
 	for (int i = 0; i < n; i++)
 		bytes += v[i].iov_len;
 	pthread_mutex_lock(&p->writing);
-	rc = sys_pwritev_all(p->fd, v, n, (off_t)(block * POOL_BLOCK));
+	rc = pwritev_all(p->fd, v, n, (off_t)(block * POOL_BLOCK));
 	if (rc < 0) { /* errno stays what it is */
 		err_sys(e, "write %s/data", p->db.dir);
 		sys_hint_space(e, p->fd, bytes);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/sys.h"
 #include "images/pool-private.h"
 

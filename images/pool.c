@@ -9,7 +9,6 @@
 #include <sys/random.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/sys.h"
 #include "images/pool-private.h"
 
@@ -36,7 +35,7 @@ static int make_data(struct pool *p, struct err *e)
 			sys_unlinkat(p->dir, tmp, 0);
 		return -1;
 	}
-	return file_publish(p->dir, fd, tmp, "data", e);
+	return file_publish(p->dir, fd, tmp, "data", false, e);
 }
 
 static int open_folder(struct pool *p, int rootfd, struct err *e)

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include "base/digest.h"
 #include "base/err.h"
 #include "images/config.h"
+#include "images/digest.h"
 
 enum {
 	REFERENCE_HOST = 270, /* host of 253 bytes, or [IPv6], and a port */

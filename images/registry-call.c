@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/url.h"

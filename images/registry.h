@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/digest.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "images/config.h"
 #include "images/descriptor.h"
+#include "images/digest.h"
 #include "images/progress.h"
 
 struct registry;

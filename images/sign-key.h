@@ -4,7 +4,7 @@
 #ifndef IMAGES_SIGN_KEY_H
 #define IMAGES_SIGN_KEY_H
 
-#include "base/digest.h"
+#include "images/digest.h"
 #include "base/err.h"
 #include "base/mem.h"
 

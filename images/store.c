@@ -328,7 +328,7 @@ int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e)
 	if (same < 0 || (same == 0 && there && sys_remove_tree(w->dirfd, hex) < 0 &&
 				(err_sys(e, "remove the damaged blob %s", hex), true)))
 		return -1;
-	if (same == 0 && file_publish(w->dirfd, w->fd, w->tmp, hex, e) < 0)
+	if (same == 0 && file_publish(w->dirfd, w->fd, w->tmp, hex, false, e) < 0)
 		return err_ctx(e, "%s/blobs/sha256", w->s->path);
 	if (same == 0)
 		w->tmp[0] = '\0';

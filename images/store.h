@@ -23,10 +23,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/digest.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "images/digest.h"
 
 #define OCI_MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
 #define OCI_CONFIG_TYPE "application/vnd.oci.image.config.v1+json"

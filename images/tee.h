@@ -3,7 +3,7 @@
 #ifndef IMAGES_TEE_H
 #define IMAGES_TEE_H
 
-#include "base/digest.h"
+#include "images/digest.h"
 #include "images/source.h"
 
 struct tee;

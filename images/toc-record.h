@@ -2,7 +2,7 @@
 #ifndef IMAGES_TOC_RECORD_H
 #define IMAGES_TOC_RECORD_H
 
-#include "base/digest.h"
+#include "images/digest.h"
 #include "images/toc-json.h"
 #include "images/tree.h"
 

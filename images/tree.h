@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/digest.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "images/digest.h"
 
 enum {
 	CHUNK_SIZE = 1 << 20, /* files are cut into chunks of this many bytes; the last is short */

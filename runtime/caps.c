@@ -10,49 +10,15 @@
 
 /* The plain system calls instead of libcap: it probes the kernel when it is loaded, and all that is
  * needed here is two calls and this table. */
-static const char *const names[] = {
-	"CAP_CHOWN",
-	"CAP_DAC_OVERRIDE",
-	"CAP_DAC_READ_SEARCH",
-	"CAP_FOWNER",
-	"CAP_FSETID",
-	"CAP_KILL",
-	"CAP_SETGID",
-	"CAP_SETUID",
-	"CAP_SETPCAP",
-	"CAP_LINUX_IMMUTABLE",
-	"CAP_NET_BIND_SERVICE",
-	"CAP_NET_BROADCAST",
-	"CAP_NET_ADMIN",
-	"CAP_NET_RAW",
-	"CAP_IPC_LOCK",
-	"CAP_IPC_OWNER",
-	"CAP_SYS_MODULE",
-	"CAP_SYS_RAWIO",
-	"CAP_SYS_CHROOT",
-	"CAP_SYS_PTRACE",
-	"CAP_SYS_PACCT",
-	"CAP_SYS_ADMIN",
-	"CAP_SYS_BOOT",
-	"CAP_SYS_NICE",
-	"CAP_SYS_RESOURCE",
-	"CAP_SYS_TIME",
-	"CAP_SYS_TTY_CONFIG",
-	"CAP_MKNOD",
-	"CAP_LEASE",
-	"CAP_AUDIT_WRITE",
-	"CAP_AUDIT_CONTROL",
-	"CAP_SETFCAP",
-	"CAP_MAC_OVERRIDE",
-	"CAP_MAC_ADMIN",
-	"CAP_SYSLOG",
-	"CAP_WAKE_ALARM",
-	"CAP_BLOCK_SUSPEND",
-	"CAP_AUDIT_READ",
-	"CAP_PERFMON",
-	"CAP_BPF",
-	"CAP_CHECKPOINT_RESTORE",
-};
+static const char *const names[] = {"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH",
+	"CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
+	"CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN",
+	"CAP_NET_RAW", "CAP_IPC_LOCK", "CAP_IPC_OWNER", "CAP_SYS_MODULE", "CAP_SYS_RAWIO",
+	"CAP_SYS_CHROOT", "CAP_SYS_PTRACE", "CAP_SYS_PACCT", "CAP_SYS_ADMIN", "CAP_SYS_BOOT",
+	"CAP_SYS_NICE", "CAP_SYS_RESOURCE", "CAP_SYS_TIME", "CAP_SYS_TTY_CONFIG", "CAP_MKNOD",
+	"CAP_LEASE", "CAP_AUDIT_WRITE", "CAP_AUDIT_CONTROL", "CAP_SETFCAP", "CAP_MAC_OVERRIDE",
+	"CAP_MAC_ADMIN", "CAP_SYSLOG", "CAP_WAKE_ALARM", "CAP_BLOCK_SUSPEND", "CAP_AUDIT_READ",
+	"CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE"};
 enum { NAMES = sizeof(names) / sizeof(names[0]) };
 
 int caps_number(const char *name)
@@ -68,26 +34,12 @@ const char *caps_name(int cap)
 	return cap >= 0 && cap < NAMES ? names[cap] : NULL;
 }
 
-uint64_t caps_default(void)
-{
-	static const int list[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_MKNOD,
-		CAP_NET_RAW, CAP_SETGID, CAP_SETUID, CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE,
-		CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE};
-	uint64_t set = 0;
-
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		set |= UINT64_C(1) << list[i];
-	return set;
-}
-
 int caps_apply_bounding(const struct caps *c, struct err *e)
 {
 	/* Beyond the table too: a newer kernel's capabilities must not survive. EINVAL is the end.
 	 */
 	for (int cap = 0; cap < 64; cap++) {
-		if (c->bounding >> cap & 1)
-			continue;
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+		if (c->bounding >> cap & 1 || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
 			continue;
 		if (errno == EINVAL && cap > CAP_WAKE_ALARM)
 			break;
@@ -97,22 +49,11 @@ int caps_apply_bounding(const struct caps *c, struct err *e)
 	return 0;
 }
 
-/* Only what is permitted and inheritable can be ambient. `runc spec` itself asks for more, so that
- * cannot be an error. */
-static int raise_ambient(const struct caps *c, struct err *e)
-{
-	uint64_t set = c->ambient & c->permitted & c->inheritable;
-
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return err_sys(e, "clear ambient capabilities");
-	for (int cap = 0; cap < NAMES; cap++)
-		if (set >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
-			return err_sys(e, "raise ambient capability %s", names[cap]);
-	return 0;
-}
-
 int caps_apply(const struct caps *c, struct err *e)
 {
+	/* Only what is permitted and inheritable can be ambient. `runc spec` itself asks for more,
+	 * so that cannot be an error. */
+	uint64_t ambient = c->ambient & c->permitted & c->inheritable;
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {
 		{(uint32_t)c->effective, (uint32_t)c->permitted, (uint32_t)c->inheritable},
@@ -124,5 +65,11 @@ int caps_apply(const struct caps *c, struct err *e)
 		err_sys(e, "set capabilities");
 		return err_hint(e, "svrun itself may lack one that was asked for");
 	}
-	return raise_ambient(c, e);
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return err_sys(e, "clear ambient capabilities");
+	for (int cap = 0; cap < NAMES; cap++)
+		if (ambient >> cap & 1 &&
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return err_sys(e, "raise ambient capability %s", names[cap]);
+	return 0;
 }

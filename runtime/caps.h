@@ -15,9 +15,6 @@ int caps_number(const char *name);
 /* Name of a number, NULL beyond the table. */
 const char *caps_name(int cap);
 
-/* What a container gets unless told otherwise: Docker's list. */
-uint64_t caps_default(void);
-
 /* Drop everything outside the bounding set: before the user changes, while CAP_SETPCAP is held. */
 int caps_apply_bounding(const struct caps *c, struct err *e) must_check;
 /* Set the other sets, exactly: after the user changed. */

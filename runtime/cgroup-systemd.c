@@ -1,212 +1,169 @@
 /* Source: org.freedesktop.systemd1(5), systemd.resource-control(5), busctl(1), and systemd's
  * CGROUP_DELEGATION document. */
-#include "runtime/cgroup-systemd.h"
+#include "runtime/cgroup-file.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/proc.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/cgroup-file.h"
 #include "runtime/cgroup-values.h"
 
 enum { WORDS_MAX = 512, BUSCTL_SECONDS = 30, SETTLE_MS = 30000, CPUS_MAX = 8192, START_TRIES = 3 };
 
 /* A command line in the making. Words are passed as they are: no shell, and no option after the
  * "--" that it begins with. */
-struct call {
+struct cgroup_told {
 	struct arena mem;
 	const char *words[WORDS_MAX + 1];
 	size_t n;
-	size_t properties, at; /* how many, and which word says so; 0: none does */
+	size_t properties, count_at; /* how many, and which word says so; 0: none does */
+	bool v2;
+	int64_t quota, period; /* of the CPU; 0: not told of */
 };
 
-/* The last is NULL. */
-static void words(struct call *c, ...)
+/* Several at once, with a '|' between them: no word has one. COUNT: how many properties follow. */
+static void printf_like(2, 3) words(struct cgroup_told *t, const char *fmt, ...)
 {
-	const char *w;
+	char text[2048], *at, *word;
 	va_list list;
 
-	va_start(list, c);
-	while ((w = va_arg(list, const char *))) {
-		if (c->n < WORDS_MAX) /* one too many: run() refuses it */
-			c->words[c->n] = w;
-		c->n++;
-	}
+	va_start(list, fmt);
+	vsnprintf(text, sizeof(text), fmt, list);
 	va_end(list);
+	for (at = arena_strdup(&t->mem, text); (word = strsep(&at, "|")); t->n++) {
+		if (t->n < WORDS_MAX) /* one too many: run() refuses it */
+			t->words[t->n] = word;
+		if (str_eq(word, "COUNT"))
+			t->count_at = t->n;
+	}
 }
 
-static void begin(struct call *c, const char *method, const char *signature)
+/* Its name, type and value. */
+#define property(t, ...) ((t)->properties++, words(t, __VA_ARGS__))
+
+static void begin(struct cgroup_told *t, bool v2)
 {
-	*c = (struct call){0};
-	words(c, "busctl", cgroup_privileged() ? "--system" : "--user", "--quiet", "--", "call",
-		"org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-		"org.freedesktop.systemd1.Manager", method, signature, NULL);
+	*t = (struct cgroup_told){.v2 = v2};
+	words(t,
+		"busctl|%s|--quiet|--|call|org.freedesktop.systemd1|/org/freedesktop/systemd1|"
+		"org.freedesktop.systemd1.Manager",
+		cgroup_privileged() ? "--system" : "--user");
 }
 
 /* The environment that finds the user's bus, and nothing else. */
-static int run(struct call *c, struct err *e)
+static int run(struct cgroup_told *t, struct err *e)
 {
 	static const char *const names[] = {"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"};
 	const char *env[4] = {"PATH=/usr/local/bin:/usr/bin:/bin"};
+	const struct proc busctl = {.argv = t->words, .env = env, .seconds = BUSCTL_SECONDS};
 	size_t n = 1;
-	int rc;
+	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (getenv(names[i]))
-			env[n++] = arena_printf(&c->mem, "%s=%s", names[i], getenv(names[i]));
-	if (c->at && c->at < WORDS_MAX)
-		c->words[c->at] = arena_printf(&c->mem, "%zu", c->properties);
-	if (c->n > WORDS_MAX)
+			env[n++] = arena_printf(&t->mem, "%s=%s", names[i], getenv(names[i]));
+	if (t->count_at)
+		t->words[t->count_at] = arena_printf(&t->mem, "%zu", t->properties);
+	if (t->n > WORDS_MAX)
 		rc = err_set(e, ERR_USAGE, "too many properties for systemd");
-	else
-		rc = proc_check(
-			&(struct proc){.argv = c->words, .env = env, .seconds = BUSCTL_SECONDS}, e);
+	else if (t->properties || !t->count_at)
+		rc = proc_check(&busctl, e);
 	if (rc < 0)
 		err_hint(e, "is systemd's bus there? Else go without --systemd-cgroup");
-	arena_fini(&c->mem);
+	arena_fini(&t->mem);
 	return rc;
 }
 
-/* ---- properties ---- */
+/* ---- limits ---- */
 
-static void begin_properties(struct call *c)
-{
-	c->at = c->n;
-	words(c, "", NULL);
-}
-
-static void property(struct call *c, const char *name, const char *type, const char *value)
-{
-	words(c, name, type, value, NULL);
-	c->properties++;
-}
-
-static void property_number(struct call *c, const char *name, int64_t v)
-{
-	/* -1: infinity */
-	property(c, name, "t", arena_printf(&c->mem, "%" PRIu64, v < 0 ? UINT64_MAX : (uint64_t)v));
-}
-
-/* "0-3,5" as systemd's bit set. */
-static int property_set(
-	struct call *c, const char *name, const char *field, const char *list, struct err *e)
+/* "0-3,5" as systemd's bit set. A list that cannot be read is the kernel's to refuse. */
+static void property_set(struct cgroup_told *t, const char *name, const char *list)
 {
 	uint8_t bits[CPUS_MAX / 8];
 	size_t n;
 
-	if (!list || !*list)
-		return 0;
-	if (cgroup_bit_set(list, bits, sizeof(bits), &n) < 0)
-		return err_set(
-			e, ERR_USAGE, "/linux/resources/cpu/%s: no list: '%.60s'", field, list);
-	property(c, name, "ay", arena_printf(&c->mem, "%zu", n));
-	for (size_t i = 0; i < n; i++)
-		words(c, arena_printf(&c->mem, "%u", bits[i]), NULL);
-	return 0;
-}
-
-/* Microseconds for each second, in whole percents, rounded up: what systemd keeps. */
-static void quota(struct call *c, const struct cgroup *g, const struct spec_resources *r)
-{
-	auto_buf struct buf text = BUF_INIT(4096);
-	int dir = cgroup_dir_of(g, "cpu");
-	char both[64];
-	const char *old = both;
-	int64_t period;
-	uint64_t us;
-
-	if (!r->cpu_quota.v && !r->cpu_period.v)
+	if (!t->v2 || cgroup_bit_set(list, bits, sizeof(bits), &n) < 0)
 		return;
-	snprintf(both, sizeof(both), "%" PRId64 " %" PRId64, cgroup_number(dir, "cpu.cfs_quota_us"),
-		cgroup_number(dir, "cpu.cfs_period_us"));
-	if (g->v2)
-		old = cgroup_text(dir, "cpu.max", &text);
-	cgroup_cpu_max(both, old, r->cpu_quota.v, r->cpu_period.v);
-	us = strtoull(both, NULL, 10);
-	period = strtoll(both + strcspn(both, " "), NULL, 10);
-	if (both[0] == 'm' || both[0] == '-' || us > UINT64_MAX / 1000000)
-		us = UINT64_MAX;
-	else
-		us = (us * 1000000 / (uint64_t)period + 9999) / 10000 * 10000;
-	property(c, "CPUQuotaPerSecUSec", "t", arena_printf(&c->mem, "%" PRIu64, us));
-	property_number(c, "CPUQuotaPeriodUSec", period);
+	property(t, "%s|ay|%zu", name, n);
+	for (size_t i = 0; i < n; i++)
+		words(t, "%u", bits[i]);
 }
 
-/* Those of `unified` that systemd has a property for. */
-static void unified(struct call *c, const struct spec_resources *r)
+void cgroup_systemd_told(struct cgroup_told *t, const char *file, const char *text)
 {
 	static const struct {
 		const char *file, *property;
 	} known[] = {
+		{"memory.limit_in_bytes", "MemoryLimit"},
+		{"memory.max", "MemoryMax"},
 		{"memory.min", "MemoryMin"},
 		{"memory.low", "MemoryLow"},
 		{"memory.high", "MemoryHigh"},
-		{"memory.max", "MemoryMax"},
 		{"memory.swap.max", "MemorySwapMax"},
 		{"pids.max", "TasksMax"},
+		{"cpu.shares", "CPUShares"},
 		{"cpu.weight", "CPUWeight"},
+		{"blkio.weight", "BlockIOWeight"},
+		{"io.weight", "IOWeight"},
 	};
+	uint64_t v = UINT64_MAX; /* infinity */
+	bool number =
+		str_eq(text, "max") || str_eq(text, "-1") || str_u64(text, INT64_MAX, &v) == 0;
 
-	for (size_t i = 0; i < r->unified.n; i++)
-		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
-			const struct spec_pair *p = &r->unified.v[i];
-			uint64_t v;
+	for (size_t i = 0; number && i < sizeof(known) / sizeof(known[0]); i++)
+		if (str_eq(file, known[i].file))
+			property(t, "%s|t|%llu", known[i].property, (unsigned long long)v);
+	if (str_eq(file, "cpuset.cpus"))
+		property_set(t, "AllowedCPUs", text);
+	else if (str_eq(file, "cpuset.mems"))
+		property_set(t, "AllowedMemoryNodes", text);
+	else if (str_eq(file, "cpu.cfs_quota_us"))
+		t->quota = (int64_t)v;
+	else if (str_eq(file, "cpu.cfs_period_us"))
+		t->period = (int64_t)v;
+	else if (str_eq(file, "cpu.max")) {
+		t->quota = *text == 'm' ? -1 : strtoll(text, NULL, 10);
+		t->period = strtoll(text + strcspn(text, " "), NULL, 10);
+	}
+}
 
-			if (!str_eq(p->name, known[k].file))
-				continue;
-			if (str_eq(p->value, "max"))
-				property_number(c, known[k].property, -1);
-			else if (str_u64(p->value, INT64_MAX, &v) == 0)
-				property_number(c, known[k].property, (int64_t)v);
-		}
+/* Microseconds for each second, in whole percents, rounded up: what systemd keeps. */
+static void quota(struct cgroup_told *t, const struct cgroup *c)
+{
+	int dir = cgroup_dir_of(c, "cpu");
+	uint64_t us = UINT64_MAX;
+
+	if (!t->quota && !t->period)
+		return;
+	if (!t->quota)
+		t->quota = cgroup_number(dir, "cpu.cfs_quota_us");
+	if (t->period <= 0)
+		t->period = cgroup_number(dir, "cpu.cfs_period_us");
+	if (t->period <= 0)
+		t->period = 100000;
+	if (t->quota >= 0 && t->quota <= INT64_MAX / 1000000)
+		us = ((uint64_t)t->quota * 1000000 / (uint64_t)t->period + 9999) / 10000 * 10000;
+	property(t, "CPUQuotaPerSecUSec|t|%llu", (unsigned long long)us);
+	property(t, "CPUQuotaPeriodUSec|t|%lld", (long long)t->period);
 }
 
 /* The limits that systemd knows too: it writes its own ones again now and then. */
-static int limits(
-	struct call *c, const struct cgroup *g, const struct spec_resources *r, struct err *e)
+static int limits(struct cgroup_told *t, const struct cgroup *c, const struct spec_resources *r,
+	struct err *e)
 {
-	static const struct {
-		const char *name[2]; /* by version */
-		size_t at;
-		int64_t (*convert)(int64_t v); /* for version 2 */
-	} numbers[] = {
-		{{"MemoryLimit", "MemoryMax"}, offsetof(struct spec_resources, memory_limit), NULL},
-		{{NULL, "MemoryLow"}, offsetof(struct spec_resources, memory_reservation), NULL},
-		{{"CPUShares", "CPUWeight"}, offsetof(struct spec_resources, cpu_shares),
-			cgroup_weight},
-		{{"BlockIOWeight", "IOWeight"}, offsetof(struct spec_resources, block_weight),
-			cgroup_io_weight},
-	};
-	int64_t swap;
+	struct cgroup telling = *c;
+	int rc;
 
-	if (r->pids.set)
-		property_number(c, "TasksMax", r->pids.v > 0 ? r->pids.v : -1);
-	quota(c, g, r);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		const struct opt_i64 *o = (const void *)((const char *)r + numbers[i].at);
-		int64_t v = g->v2 && o->v && numbers[i].convert ? numbers[i].convert(o->v) : o->v;
-
-		if (v && numbers[i].name[g->v2])
-			property_number(c, numbers[i].name[g->v2], v);
-	}
-	if (!g->v2)
-		return 0;
-	if (r->memory_limit.v && r->memory_swap.v) {
-		if (cgroup_swap(r->memory_swap.v, r->memory_limit.v, &swap, e) < 0)
-			return -1;
-		property_number(c, "MemorySwapMax", swap);
-	}
-	if (property_set(c, "AllowedCPUs", "cpus", r->cpus, e) < 0 ||
-		property_set(c, "AllowedMemoryNodes", "mems", r->mems, e) < 0)
-		return -1;
-	unified(c, r);
-	return 0;
+	telling.told = t;
+	rc = cgroup_limit(&telling, r, e);
+	quota(t, c);
+	if (rc < 0)
+		arena_fini(&t->mem);
+	return rc;
 }
 
 /* ---- start, update, stop ---- */
@@ -216,127 +173,101 @@ static bool is_slice(const struct cgroup_place *p)
 	return str_ends(p->unit, ".slice");
 }
 
-static int start(const struct cgroup *g, pid_t pid, const struct spec_resources *r, struct err *e)
+static int start(const struct cgroup *c, pid_t pid, const struct spec_resources *r, struct err *e)
 {
-	const struct cgroup_place *p = &g->place;
-	const char *const yes[] = {"MemoryAccounting", "CPUAccounting", "TasksAccounting",
-		g->v2 ? "IOAccounting" : "BlockIOAccounting"};
-	struct call c;
+	const struct cgroup_place *p = &c->place;
+	struct cgroup_told t;
 
-	begin(&c, "StartTransientUnit", "ssa(sv)a(sa(sv))");
-	words(&c, p->unit, "fail", NULL);
-	begin_properties(&c);
-	property(&c, "Description", "s", arena_printf(&c.mem, "container %s", p->unit));
+	begin(&t, c->v2);
+	words(&t, "StartTransientUnit|ssa(sv)a(sa(sv))|%s|fail|COUNT", p->unit);
+	property(&t, "Description|s|container %s", p->unit);
 	if (is_slice(p)) { /* has no processes of its own as systemd sees it, and is in its name */
-		property(&c, "Wants", "as", "1");
-		words(&c, p->slice, NULL);
+		property(&t, "Wants|as|1|%s", p->slice);
 	} else {
-		property(&c, "Slice", "s", p->slice);
-		property(&c, "PIDs", "au", "1");
-		words(&c, arena_printf(&c.mem, "%d", (int)pid), NULL);
-		property(&c, "Delegate", "b", "true");
+		property(&t, "Slice|s|%s", p->slice);
+		property(&t, "PIDs|au|1|%d", (int)pid);
+		property(&t, "Delegate|b|true");
 		/* Else one that failed would be remembered, and the name be taken. */
-		property(&c, "CollectMode", "s", "inactive-or-failed");
+		property(&t, "CollectMode|s|inactive-or-failed");
 	}
-	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
-		property(&c, yes[i], "b", "true");
-	property(&c, "DefaultDependencies", "b", "false");
-	if (limits(&c, g, r, e) < 0) {
-		arena_fini(&c.mem);
+	property(&t, "MemoryAccounting|b|true");
+	property(&t, "CPUAccounting|b|true");
+	property(&t, "TasksAccounting|b|true");
+	property(&t, "%s|b|true", c->v2 ? "IOAccounting" : "BlockIOAccounting");
+	property(&t, "DefaultDependencies|b|false");
+	if (limits(&t, c, r, e) < 0)
 		return -1;
-	}
-	words(&c, "0", NULL); /* no further units */
-	return run(&c, e);
+	words(&t, "0"); /* no further units */
+	return run(&t, e);
 }
 
-/* Where the process is now, when that is in the unit. */
-static bool arrived(struct cgroup_place *p, pid_t pid, bool v2)
-{
-	char end[300];
-	struct cgroup_lines lines;
-
-	snprintf(end, sizeof(end), "/%s", p->unit);
-	if (cgroup_lines_read(&lines, pid, v2, NULL) < 0)
-		return false;
-	for (size_t i = 0; i < lines.n; i++)
-		if ((v2 || str_eq(lines.v[i].hierarchy, "systemd")) &&
-			str_ends(lines.v[i].path, end)) {
-			snprintf(p->path, sizeof(p->path), "%s", lines.v[i].path);
-			return true;
-		}
-	return false;
-}
-
-/* The call only asks for a job; when the process has been moved, it is done. */
+/* The call only asks for a job; when the process is in the unit, it is done. */
 static int await(struct cgroup_place *p, pid_t pid, bool v2, struct err *e)
 {
-	static const struct timespec pause = {.tv_nsec = 2000000};
 	double until = sys_now_ms() + SETTLE_MS;
+	struct cgroup_lines l;
+	char end[300];
 
-	if (is_slice(p))
-		return 0;
-	while (!arrived(p, pid, v2)) {
+	snprintf(end, sizeof(end), "/%s", p->unit);
+	while (!is_slice(p)) {
+		if (cgroup_lines_read(&l, pid, v2, NULL) < 0)
+			l.n = 0;
+		for (size_t i = 0; i < l.n; i++)
+			if ((v2 || str_eq(l.v[i].hierarchy, "systemd")) &&
+				str_ends(l.v[i].path, end))
+				return str_copy(p->path, sizeof(p->path), l.v[i].path);
 		if (sys_now_ms() > until)
 			return err_set(e, ERR_SYSTEM, "systemd did not start %s within %d s",
 				p->unit, SETTLE_MS / 1000);
-		nanosleep(&pause, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 	}
 	return 0;
 }
 
-static int forget(const struct cgroup_place *p, struct err *e)
+static int forget(const struct cgroup_place *p)
 {
-	struct call c;
+	struct cgroup_told t;
 
-	begin(&c, "ResetFailedUnit", "s");
-	words(&c, p->unit, NULL);
-	return run(&c, e);
+	begin(&t, false);
+	words(&t, "ResetFailedUnit|s|%s", p->unit);
+	return run(&t, NULL);
 }
 
-int cgroup_systemd_start(struct cgroup *g, pid_t pid, const struct spec_resources *r, struct err *e)
+int cgroup_systemd_start(struct cgroup *c, pid_t pid, const struct spec_resources *r, struct err *e)
 {
 	struct err why = {0};
 
-	for (int tries = 0; start(g, pid, r, &why) < 0; tries++) {
+	for (int tries = 0; start(c, pid, r, &why) < 0; tries++) {
 		/* One of that name failed once, or has ended and is still being cleared away. */
-		if (tries < START_TRIES && strstr(why.text, "already") &&
-			forget(&g->place, NULL) == 0) {
-			why = (struct err){0};
-			continue;
+		if (tries == START_TRIES || !strstr(why.text, "already") || forget(&c->place) < 0) {
+			cgroup_fail(e, &why);
+			return err_ctx(e, "have systemd make %s", c->place.unit);
 		}
-		if (e)
-			*e = why;
-		return err_ctx(e, "have systemd make %s", g->place.unit);
+		why = (struct err){0};
 	}
-	return await(&g->place, pid, g->v2, e);
+	return await(&c->place, pid, c->v2, e);
 }
 
-int cgroup_systemd_update(const struct cgroup *g, const struct spec_resources *r, struct err *e)
+int cgroup_systemd_update(const struct cgroup *c, const struct spec_resources *r, struct err *e)
 {
-	struct call c;
-	int rc;
+	struct cgroup_told t;
 
-	begin(&c, "SetUnitProperties", "sba(sv)");
-	words(&c, g->place.unit, "true", NULL); /* until the next boot */
-	begin_properties(&c);
-	rc = limits(&c, g, r, e);
-	if (rc < 0 || !c.properties) {
-		arena_fini(&c.mem);
-		return rc;
-	}
-	return run(&c, e) < 0 ? err_ctx(e, "have systemd change %s", g->place.unit) : 0;
+	begin(&t, c->v2);
+	words(&t, "SetUnitProperties|sba(sv)|%s|true|COUNT", c->place.unit); /* until a boot */
+	if (limits(&t, c, r, e) < 0)
+		return -1;
+	return run(&t, e) < 0 ? err_ctx(e, "have systemd change %s", c->place.unit) : 0;
 }
 
 int cgroup_systemd_stop(const struct cgroup_place *p, struct err *e)
 {
 	struct err why = {0};
-	struct call c;
+	struct cgroup_told t;
 
-	begin(&c, "StopUnit", "ss");
-	words(&c, p->unit, "replace", NULL);
-	if (run(&c, &why) == 0 || strstr(why.text, "not loaded"))
+	begin(&t, false);
+	words(&t, "StopUnit|ss|%s|replace", p->unit);
+	if (run(&t, &why) == 0 || strstr(why.text, "not loaded"))
 		return 0;
-	if (e)
-		*e = why;
+	cgroup_fail(e, &why);
 	return err_ctx(e, "have systemd stop %s", p->unit);
 }

@@ -12,16 +12,20 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/cgroup-systemd.h"
 
 /* Killed processes leave a moment later, those with much memory after a while: about 20 s. */
 enum { DEPTH_MAX = 4096, FREEZE_TRIES = 1000, REMOVE_TRIES = 2000 };
 
+/* Where it is said, and read, whether all of it is to be frozen, and where the kernel says that all
+ * have stopped: by version. */
+static const struct freezer {
+	const char *file, *text[2], *stopped_file;
+} freezers[2] = {{"freezer.state", {"THAWED", "FROZEN"}, "freezer.state"},
+	{"cgroup.freeze", {"0", "1"}, "cgroup.events"}};
+
 static void sleep_ms(long ms)
 {
-	struct timespec t = {.tv_nsec = ms * 1000000};
-
-	nanosleep(&t, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
 static int put(int dir, const char *file, const char *text)
@@ -57,35 +61,36 @@ static int children(int dir, struct buf *names)
 	return rc;
 }
 
-static void add_pids(int dir, struct pids *p)
+/* Add the processes of one folder, or without pids, kill them. */
+static void take_pids(int dir, struct pids *p)
 {
 	auto_buf struct buf text = BUF_INIT(CGROUP_PIDS_TEXT);
+	const char *s = cgroup_text(dir, "cgroup.procs", &text);
 	char *end;
+	pid_t pid;
 
-	for (const char *s = cgroup_text(dir, "cgroup.procs", &text); *s;
-		s = end + (*end == '\n')) {
-		long pid = strtol(s, &end, 10);
-
-		if (end == s)
-			break;
+	for (; (pid = (pid_t)strtol(s, &end, 10)), end != s; s = end) {
 		if (pid <= 0) /* of another pid namespace than ours */
 			continue;
+		if (!p) {
+			kill(pid, SIGKILL);
+			continue;
+		}
 		mem_grow(&p->v, &p->cap, p->n);
-		p->v[p->n++] = (pid_t)pid;
+		p->v[p->n++] = pid;
 	}
 }
 
-/* Add the processes at and below *at, or without pids, remove the folders below it. With one
- * descriptor, however deep a container made the tree: *at is the folder, and stays so. Folders that
- * go meanwhile are passed over. */
+/* Add the processes at and below *at, or without pids, kill them and remove the folders below it.
+ * With one descriptor, however deep a container made the tree: *at is the folder, and stays so.
+ * Folders that go meanwhile are passed over, those still busy are for another round. */
 static int walk(int *at, struct pids *pids, unsigned depth)
 {
 	auto_buf struct buf names = BUF_INIT(16 << 20);
 
 	if (depth > DEPTH_MAX)
 		return -1;
-	if (pids)
-		add_pids(*at, pids);
+	take_pids(*at, pids);
 	if (children(*at, &names) < 0)
 		return 0; /* gone */
 	for (const char *name = names.data; name && name < names.data + names.len;
@@ -102,7 +107,6 @@ static int walk(int *at, struct pids *pids, unsigned depth)
 		*at = below;
 		if (below < 0 || rc < 0)
 			return -1;
-		/* Busy: another round. */
 		if (!pids && sys_unlinkat(*at, name, AT_REMOVEDIR) < 0 && errno != ENOENT &&
 			errno != EBUSY)
 			return -1;
@@ -110,18 +114,12 @@ static int walk(int *at, struct pids *pids, unsigned depth)
 	return 0;
 }
 
-static int walk_from(int top, struct pids *pids)
-{
-	auto_fd int at = sys_openat(top, ".", O_PATH | O_DIRECTORY, 0);
-
-	return at < 0 ? 0 : walk(&at, pids, 0);
-}
-
 int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e)
 {
+	auto_fd int at = sys_openat(cgroup_dir_of(c, "devices"), ".", O_PATH | O_DIRECTORY, 0);
 	struct pids p = {0};
 
-	if (c->ndirs && walk_from(cgroup_dir_of(c, "devices"), &p) < 0) {
+	if (at >= 0 && walk(&at, &p, 0) < 0) {
 		free(p.v);
 		return err_set(e, ERR_SYSTEM, "cgroup %s: too much below it", c->place.path);
 	}
@@ -132,42 +130,37 @@ int cgroup_pids(const struct cgroup *c, pid_t **v, size_t *n, struct err *e)
 
 /* ---- freezing ---- */
 
-/* Version 2: the kernel says when all have stopped. */
-static bool stopped_v2(int dir)
+/* Reading makes version 1 look. */
+static bool has_stopped(const struct cgroup *c, int dir)
 {
 	auto_buf struct buf text = BUF_INIT(4096);
+	const char *s = cgroup_text(dir, freezers[c->v2].stopped_file, &text);
 
-	return cgroup_key(cgroup_text(dir, "cgroup.events", &text), "frozen") == 1;
-}
-
-/* Version 1: reading looks whether all have stopped. One that forks all the time may need more than
- * one attempt. */
-static bool stopped_v1(int dir, int tries)
-{
-	auto_buf struct buf text = BUF_INIT(64);
-
-	if (str_starts(cgroup_text(dir, "freezer.state", &text), "FROZEN"))
-		return true;
-	if (tries % 50 == 49 && put(dir, "freezer.state", "THAWED") == 0)
-		sleep_ms(10);
-	return put(dir, "freezer.state", "FROZEN") < 0; /* gone: nothing runs in it */
+	return c->v2 ? cgroup_key(s, "frozen") == 1 : str_starts(s, "FROZEN");
 }
 
 int cgroup_freeze(const struct cgroup *c, bool frozen, struct err *e)
 {
+	const struct freezer *f = &freezers[c->v2];
 	int dir = cgroup_dir_of(c, "freezer");
-	const char *file = c->v2 ? "cgroup.freeze" : "freezer.state";
 
 	if (dir < 0)
 		return err_set(e, ERR_UNSUPPORTED, "no freezer cgroup: it cannot be paused");
-	if (put(dir, file, c->v2 ? (frozen ? "1" : "0") : (frozen ? "FROZEN" : "THAWED")) < 0)
-		return err_sys(e, "cgroup %s: %s", c->place.path, file);
+	if (put(dir, f->file, f->text[frozen]) < 0)
+		return err_sys(e, "cgroup %s: %s", c->place.path, f->file);
 	for (int i = 0; i < FREEZE_TRIES; i++) {
-		if (!frozen || (c->v2 ? stopped_v2(dir) : stopped_v1(dir, i)))
+		if (!frozen || has_stopped(c, dir))
 			return 0;
 		sleep_ms(i < 20 ? 1 : 10);
+		if (c->v2)
+			continue;
+		/* One that forks all the time may need more than one attempt. */
+		if (i % 50 == 49 && put(dir, f->file, f->text[0]) == 0)
+			sleep_ms(10);
+		if (put(dir, f->file, f->text[1]) < 0)
+			return 0; /* gone: nothing runs in it */
 	}
-	if (put(dir, file, c->v2 ? "0" : "THAWED") < 0)
+	if (put(dir, f->file, f->text[0]) < 0)
 		err_hint(e, "and it could not be thawed again");
 	return err_set(e, ERR_SYSTEM, "cgroup %s: its processes do not stop", c->place.path);
 }
@@ -179,9 +172,9 @@ int cgroup_frozen(const struct cgroup *c, struct err *e)
 
 	if (dir < 0)
 		return 0;
-	if (file_read(dir, c->v2 ? "cgroup.freeze" : "freezer.state", &text, e) < 0)
+	if (file_read(dir, freezers[c->v2].file, &text, e) < 0)
 		return -1;
-	return text.data && (c->v2 ? text.data[0] == '1' : text.data[0] == 'F');
+	return text.data && text.data[0] == freezers[c->v2].text[1][0];
 }
 
 /* Stopped while it is read, so that none is missed that is just being made: as well as that goes,
@@ -210,20 +203,6 @@ int cgroup_signal(const struct cgroup *c, int sig, struct err *e)
 
 /* ---- the end ---- */
 
-/* One round: kill, and remove what is empty. */
-static int clear(int dir)
-{
-	struct pids p = {0};
-	int rc = 0;
-
-	if (put(dir, "cgroup.kill", "1") < 0)
-		rc = walk_from(dir, &p);
-	for (size_t i = 0; i < p.n; i++)
-		kill(p.v[i], SIGKILL);
-	free(p.v);
-	return rc < 0 ? -1 : walk_from(dir, NULL);
-}
-
 static bool is_gone(const char *path)
 {
 	return sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR) == 0 || errno == ENOENT;
@@ -234,8 +213,8 @@ static int remove_all(const char *path, struct err *e)
 	for (int tries = 0; !is_gone(path); tries++) {
 		if (errno != EBUSY || tries == REMOVE_TRIES)
 			return err_sys(e, "remove cgroup %s", path);
-		auto_fd int dir = sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (dir >= 0 && clear(dir) < 0)
+		auto_fd int at = sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (at >= 0 && walk(&at, NULL, 0) < 0)
 			return err_set(
 				e, ERR_SYSTEM, "remove cgroup %s: what is in it does not go", path);
 		sleep_ms(tries < 20 ? 1 : 10);
@@ -250,24 +229,24 @@ static int kill_stopped(const struct cgroup_place *p, struct err *e)
 	struct cgroup c;
 	int rc;
 
-	if (cgroup_open(&c, p, e) < 0)
+	if (cgroup_open(&c, p, NULL, e) < 0)
 		return -1;
-	rc = c.ndirs ? cgroup_signal(&c, SIGKILL, e) : 0;
+	rc = cgroup_signal(&c, SIGKILL, e);
 	cgroup_fini(&c);
 	return rc;
 }
 
 static int destroy(const struct cgroup_place *p, struct err *e)
 {
+	struct cgroup c = {.v2 = cgroup_is_v2(), .place = *p};
 	char path[CGROUP_FULL_PATH];
-	struct cgroup_lines lines;
 	bool killed = false;
 	int rc = 0;
 
-	if (cgroup_hierarchies(&lines, cgroup_is_v2(), e) < 0)
+	if (cgroup_find(&c, e) < 0)
 		return -1;
-	for (size_t i = 0; i < lines.n; i++) {
-		cgroup_full_path(path, lines.v[i].hierarchy, p->path);
+	for (size_t i = 0; i < c.ndirs; i++) {
+		cgroup_full_path(path, c.dirs[i].hierarchy, p->path);
 		if (is_gone(path)) /* mostly nothing is left in it */
 			continue;
 		if (!killed && kill_stopped(p, e) < 0)
@@ -283,7 +262,7 @@ static int destroy(const struct cgroup_place *p, struct err *e)
  * finds nothing to wait for. */
 int cgroup_destroy(const struct cgroup_place *p, struct err *e)
 {
-	int rc = p->path[0] ? destroy(p, e) : 0;
+	int rc = destroy(p, e);
 
 	if (p->unit[0] && cgroup_systemd_stop(p, rc < 0 ? NULL : e) < 0)
 		return -1;

@@ -28,10 +28,9 @@ int64_t cgroup_io_weight(int64_t weight)
 
 int cgroup_swap(int64_t both, int64_t limit, int64_t *swap, struct err *e)
 {
-	if (both < 0) {
-		*swap = -1;
+	*swap = -1;
+	if (both < 0)
 		return 0;
-	}
 	if (limit < 0 || limit == INT64_MAX)
 		return err_set(e, ERR_USAGE,
 			"/linux/resources/memory/swap: memory and swap together cannot be limited "
@@ -48,27 +47,26 @@ int cgroup_swap(int64_t both, int64_t limit, int64_t *swap, struct err *e)
 void cgroup_cpu_max(char out[64], const char *old, int64_t quota, int64_t period)
 {
 	char kept[24] = "max";
+	long long was = 0;
 
-	sscanf(old, "%23s", kept);
-	if (quota < 0)
-		snprintf(kept, sizeof(kept), "max");
-	else if (quota > 0)
+	sscanf(old, "%23s %lld", kept, &was);
+	if (quota)
 		snprintf(kept, sizeof(kept), "%" PRId64, quota);
-	if (!period) {
-		const char *space = strchr(old, ' ');
-
-		period = space ? strtol(space, NULL, 10) : 0;
-	}
-	snprintf(out, 64, "%s %" PRId64, kept, period > 0 ? period : 100000);
+	if (!period)
+		period = was > 0 ? was : 100000;
+	snprintf(out, 64, "%s %" PRId64, quota < 0 ? "max" : kept, period);
 }
 
-/* Digits at *p, which moves on; `end` when there is no number below it. */
+/* A number at *p, which moves on; `end` when there is none below it. */
 static uint64_t take_number(const char **p, uint64_t end)
 {
-	uint64_t v = **p >= '0' && **p <= '9' ? 0 : end;
+	uint64_t v = end;
+	char *behind;
 
-	for (; **p >= '0' && **p <= '9'; ++*p)
-		v = v < end ? v * 10 + (uint64_t)(**p - '0') : end;
+	if (**p >= '0' && **p <= '9') {
+		v = strtoull(*p, &behind, 10);
+		*p = behind;
+	}
 	return v < end ? v : end;
 }
 

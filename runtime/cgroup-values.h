@@ -7,9 +7,8 @@
 
 #include "base/err.h"
 
-/* CPU shares (2 to 262144, 1024 is usual) as a weight (1 to 10000, 100 is usual), so that the three
- * named values meet: 10 ^ ((l^2 + 125 l) / 612 - 7/34), l = log2(shares), rounded up. Other
- * runtimes have the same formula since 2025; the straight line before made 39 of 1024. */
+/* CPU shares (2 to 262144, 1024 is usual) as a weight (1 to 10000, 100 is usual), as all runtimes
+ * do it since 2025: 10 ^ ((l^2 + 125 l) / 612 - 7/34), l = log2(shares), rounded up. */
 int64_t cgroup_weight(int64_t shares);
 /* blkio's weight (10 to 1000) as io's (1 to 10000). */
 int64_t cgroup_io_weight(int64_t weight);

@@ -1,5 +1,10 @@
 #include "runtime/confine.h"
 
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include "runtime/cgroup.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -130,4 +135,23 @@ void confine_mounts(json_t *mounts, uint64_t shm_bytes)
 			json_array_append_new(list, json_string(size));
 		}
 	}
+}
+
+uint64_t confine_caps_default(void)
+{
+	static const int list[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_MKNOD,
+		CAP_NET_RAW, CAP_SETGID, CAP_SETUID, CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE,
+		CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE};
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		set |= UINT64_C(1) << list[i];
+	return set;
+}
+
+bool confine_has_swap(void)
+{
+	return access(cgroup_is_v2() ? "/proc/swaps"
+				     : "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes",
+		       F_OK) == 0;
 }

@@ -23,4 +23,11 @@ json_t *confine_mount(json_t *mounts, const char *destination, const char *type,
 /* /proc, /dev, /sys and what is in them. shm_bytes: size of /dev/shm; 0: the kernel's choice. */
 void confine_mounts(json_t *mounts, uint64_t shm_bytes);
 
+/* The bounding set: Docker's list. */
+uint64_t confine_caps_default(void);
+
+/* Does the host account swap, so that "memory and swap" can be limited? Version 2 has the file in
+ * every cgroup but the root. */
+bool confine_has_swap(void);
+
 #endif

@@ -297,8 +297,7 @@ int container_create(struct container **out, const struct container_options *o, 
 	return -1;
 }
 
-/* From START to the end of the messages, which exec closes. */
-static int wait_started(const struct container_start *o, int *status, struct err *e)
+int container_wait_started(const struct container_start *o, int *status, struct err *e)
 {
 	for (;;) {
 		auto_free char *text = NULL;
@@ -317,7 +316,7 @@ static int wait_started(const struct container_start *o, int *status, struct err
 		}
 		if (m.kind != SYNC_LISTENER || fd < 0)
 			return err_set(e, ERR_SYSTEM, "unexpected message %d", m.kind);
-		text = hook_agent_text(o->spec, o->id, "created", o->pid, o->pid, o->bundle);
+		text = hook_agent_text(o->spec, o->id, o->status, o->first, o->pid, o->bundle);
 		if (seccomp_send_listener(&o->spec->seccomp, fd, text, e) < 0)
 			return -1;
 	}
@@ -330,17 +329,18 @@ int container_start_at(const struct container_start *o, int *status, struct err 
 	*status = 125;
 	if (sync_say(o->sock, &start, e) < 0)
 		return -1;
-	return wait_started(o, status, e);
+	return container_wait_started(o, status, e);
 }
 
 int container_start(struct container *c, int *status, struct err *e)
 {
-	struct container_start o = {c->spec, c->id, c->bundle, c->pid, c->sync};
+	const struct container_start o = {
+		c->spec, c->id, c->bundle, "created", c->pid, c->pid, c->sync};
 
 	*status = 125;
 	if (!c->started && send_start(c, e) < 0)
 		return -1;
-	return wait_started(&o, status, e);
+	return container_wait_started(&o, status, e);
 }
 
 pid_t container_pid(const struct container *c)
@@ -365,7 +365,7 @@ int container_take_terminal(struct container *c)
 
 bool container_out_of_memory(const struct container *c)
 {
-	return c->has_cgroup && cgroup_out_of_memory(&c->cgroup);
+	return c->has_cgroup && cgroup_oom_kills(&c->cgroup) > 0;
 }
 
 bool container_out_of_pids(const struct container *c)

@@ -45,11 +45,13 @@ int container_start(struct container *c, int *status, struct err *e) must_check;
 /* What is needed to start one that another process created. */
 struct container_start {
 	const struct spec *spec;
-	const char *id, *bundle;
-	pid_t pid;
-	int sock; /* from door_knock() */
+	const char *id, *bundle, *status; /* "created"; for seccomp agents */
+	pid_t first, pid;                 /* the container's, and the one that starts */
+	int sock;                         /* from door_knock() */
 };
 int container_start_at(const struct container_start *o, int *status, struct err *e) must_check;
+/* From START to the end of the messages, which the program's exec closes. */
+int container_wait_started(const struct container_start *o, int *status, struct err *e) must_check;
 
 pid_t container_pid(const struct container *c);
 int container_pidfd(const struct container *c); /* borrowed; readable when the process has ended */

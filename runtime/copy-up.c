@@ -19,13 +19,11 @@ struct copy {
 
 /* One entry of a folder. */
 struct entry {
-	int from, to; /* the folders */
+	int from, to; /* the folders; `to` is ours alone */
 	const char *name;
 	struct stat st;
 	unsigned depth;
 };
-
-static int copy_folder(struct copy *c, int from, int to, unsigned depth, struct err *e);
 
 /* Those that the new file system does not take are of no use in it. */
 static void copy_xattrs(int from, int to)
@@ -44,77 +42,62 @@ static void copy_xattrs(int from, int to)
 	}
 }
 
-/* After the content: a change of owner takes set-user-id bits and capabilities away. */
-static int copy_attributes(int from, int to, const struct stat *st)
+/* After the content: a change of owner takes set-user-id bits and capabilities away. from, to: it,
+ * opened, or -1. */
+static int copy_attributes(const struct entry *f, int from, int to)
 {
-	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	const struct timespec times[2] = {f->st.st_atim, f->st.st_mtim};
 
 	/* EINVAL: an owner without an id in this user namespace; it becomes ours. */
-	if (fchown(to, st->st_uid, st->st_gid) < 0 && errno != EINVAL)
+	if (fchownat(f->to, f->name, f->st.st_uid, f->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 &&
+		errno != EINVAL)
 		return -1;
-	copy_xattrs(from, to);
-	return fchmod(to, st->st_mode & 07777) < 0 ? -1 : futimens(to, times);
+	if (from >= 0)
+		copy_xattrs(from, to);
+	if (!S_ISLNK(f->st.st_mode) && fchmodat(f->to, f->name, f->st.st_mode & 07777, 0) < 0)
+		return -1;
+	return utimensat(f->to, f->name, times, AT_SYMLINK_NOFOLLOW);
 }
 
-static int copy_data(int from, int to)
+static int copy_file(struct entry *f)
 {
-	ssize_t n;
-
-	do
-		n = sendfile(to, from, NULL, 1 << 20);
-	while (n > 0 || (n < 0 && errno == EINTR));
-	return (int)n;
-}
-
-static int copy_file(const struct entry *f)
-{
-	struct stat st;
-
 	/* What it was is what it is: opened without waiting for a pipe that took its place. */
 	auto_fd int from = sys_openat(f->from, f->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (from < 0 || sys_fstat(from, &st) < 0)
+	ssize_t n;
+
+	if (from < 0 || sys_fstat(from, &f->st) < 0)
 		return -1;
-	if (!S_ISREG(st.st_mode)) {
+	if (!S_ISREG(f->st.st_mode)) {
 		errno = ESTALE;
 		return -1;
 	}
 	auto_fd int to = sys_openat(f->to, f->name, O_CREAT | O_EXCL | O_WRONLY, 0600);
-	if (to < 0 || copy_data(from, to) < 0)
+	if (to < 0)
 		return -1;
-	return copy_attributes(from, to, &st);
+	do
+		n = sendfile(to, from, NULL, 1 << 20);
+	while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 ? -1 : copy_attributes(f, from, to);
 }
 
-/* What has no content of its own: the owner by name, which only we can change in the new one. */
+/* What has no content of its own. */
 static int copy_special(const struct entry *f)
 {
-	bool link = S_ISLNK(f->st.st_mode);
 	char target[PATH_MAX];
-	ssize_t n = link ? readlinkat(f->from, f->name, target, sizeof(target) - 1) : 0;
+	ssize_t n = 0;
 
+	if (S_ISLNK(f->st.st_mode))
+		n = readlinkat(f->from, f->name, target, sizeof(target) - 1);
 	if (n < 0)
 		return -1;
 	target[n] = '\0';
-	if ((link ? sys_symlinkat(target, f->to, f->name)
-		  : mknodat(f->to, f->name, f->st.st_mode, f->st.st_rdev)) < 0)
+	if ((S_ISLNK(f->st.st_mode) ? sys_symlinkat(target, f->to, f->name)
+				    : mknodat(f->to, f->name, f->st.st_mode, f->st.st_rdev)) < 0)
 		return -1;
-	if (fchownat(f->to, f->name, f->st.st_uid, f->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 &&
-		errno != EINVAL)
-		return -1;
-	return link ? 0 : fchmodat(f->to, f->name, f->st.st_mode & 07777, 0);
+	return copy_attributes(f, -1, -1);
 }
 
-static int copy_subfolder(struct copy *c, const struct entry *f, struct err *e)
-{
-	if (sys_mkdirat(f->to, f->name, 0700) < 0)
-		return err_sys(e, "%s", f->name);
-	auto_fd int to = sys_openat(f->to, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	auto_fd int from = sys_openat(f->from, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (to < 0 || from < 0)
-		return err_sys(e, "%s", f->name);
-	if (f->st.st_dev == c->dev && copy_folder(c, from, to, f->depth + 1, e) < 0)
-		return err_ctx(e, "%s", f->name);
-	return copy_attributes(from, to, &f->st) < 0 ? err_sys(e, "%s", f->name) : 0;
-}
+static int copy_folder(struct copy *c, const struct entry *f, struct err *e);
 
 static int copy_entry(struct copy *c, struct entry *f, struct err *e)
 {
@@ -124,37 +107,44 @@ static int copy_entry(struct copy *c, struct entry *f, struct err *e)
 		return err_set(e, ERR_USAGE, "tmpcopyup: more than %d files", COPY_UP_FILES_MAX);
 	if (sys_fstatat(f->from, f->name, &f->st, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(e, "%s", f->name);
+	if (S_ISDIR(f->st.st_mode) && sys_mkdirat(f->to, f->name, 0700) == 0)
+		return copy_folder(c, f, e) < 0 ? err_ctx(e, "%s", f->name) : 0;
 	if (S_ISDIR(f->st.st_mode))
-		return copy_subfolder(c, f, e);
-	if (S_ISREG(f->st.st_mode))
+		rc = -1;
+	else if (S_ISREG(f->st.st_mode))
 		rc = copy_file(f);
 	else if (!S_ISSOCK(f->st.st_mode))
 		rc = copy_special(f);
 	return rc < 0 ? err_sys(e, "%s", f->name) : 0;
 }
 
-/* from: opened for this. */
-static int copy_folder(struct copy *c, int from, int to, unsigned depth, struct err *e)
+/* What is in it, unless something is mounted on it; then its attributes, but for the first one's.
+ */
+static int copy_folder(struct copy *c, const struct entry *f, struct err *e)
 {
+	auto_fd int to = sys_openat(f->to, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	auto_fd int from = sys_openat(f->from, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	DIR *dir = to < 0 || from < 0 ? NULL : fdopendir(from);
+	struct entry in = {.from = from, .to = to, .depth = f->depth + 1};
 	struct dirent *d;
-	int rc = 0, own = fcntl(from, F_DUPFD_CLOEXEC, 0);
-	DIR *dir = own < 0 ? NULL : fdopendir(own);
+	int rc = 0;
 
-	if (!dir) {
-		sys_close_ref(&own);
-		return err_sys(e, "read folder");
-	}
-	if (depth > COPY_UP_DEPTH_MAX)
+	if (!dir)
+		return err_sys(e, "open");
+	from = -1; /* dir's */
+	if (f->depth > COPY_UP_DEPTH_MAX)
 		rc = err_set(
 			e, ERR_USAGE, "tmpcopyup: more than %d folders deep", COPY_UP_DEPTH_MAX);
-	while (rc == 0 && (errno = 0, d = readdir(dir))) {
-		struct entry f = {.from = from, .to = to, .name = d->d_name, .depth = depth};
-
+	errno = 0;
+	while (rc == 0 && f->st.st_dev == c->dev && (errno = 0, d = readdir(dir))) {
+		in.name = d->d_name;
 		if (!str_eq(d->d_name, ".") && !str_eq(d->d_name, ".."))
-			rc = copy_entry(c, &f, e);
+			rc = copy_entry(c, &in, e);
 	}
 	if (rc == 0 && errno)
 		rc = err_sys(e, "read folder");
+	if (rc == 0 && f->depth && copy_attributes(f, in.from, to) < 0)
+		rc = err_sys(e, "attributes");
 	closedir(dir);
 	return rc;
 }
@@ -162,15 +152,15 @@ static int copy_folder(struct copy *c, int from, int to, unsigned depth, struct 
 int copy_up(int from, int to, struct err *e)
 {
 	struct copy c = {.left = COPY_UP_FILES_MAX};
-	struct stat st, now;
+	struct entry top = {.from = from, .to = to, .name = "."};
+	struct stat now;
 
-	auto_fd int in = sys_openat(from, ".", O_RDONLY | O_DIRECTORY, 0);
-	auto_fd int out = sys_openat(to, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (in < 0 || out < 0 || sys_fstat(in, &st) < 0 || sys_fstat(out, &now) < 0)
+	if (sys_fstat(from, &top.st) < 0 || sys_fstat(to, &now) < 0)
 		return err_sys(e, "tmpcopyup");
 	/* The owner of the folder itself, unless an option has chosen one. */
-	if (!now.st_uid && !now.st_gid && fchown(out, st.st_uid, st.st_gid) < 0 && errno != EINVAL)
+	if (!now.st_uid && !now.st_gid && fchownat(to, ".", top.st.st_uid, top.st.st_gid, 0) < 0 &&
+		errno != EINVAL)
 		return err_sys(e, "tmpcopyup: owner");
-	c.dev = st.st_dev;
-	return copy_folder(&c, in, out, 0, e);
+	c.dev = top.st.st_dev;
+	return copy_folder(&c, &top, e);
 }

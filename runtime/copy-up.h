@@ -6,10 +6,9 @@
 
 enum { COPY_UP_FILES_MAX = 65536, COPY_UP_DEPTH_MAX = 64 };
 
-/* Copy the tree below the folder `from` into the folder `to`: contents, modes, owners, times,
- * extended attributes, device nodes; no sockets, and folders on which something is mounted empty.
- * By descriptors, following no link. Memory is bounded by the size of `to`. Errors: USAGE beyond
- * the limits above; all name the file. */
+/* Copy what is in the folder `from` to `to`, with all attributes and device nodes, without sockets
+ * and what is mounted below; by descriptors, following no link. Memory is bounded by the size of
+ * `to`. Errors: USAGE beyond the limits above; all name the file. */
 int copy_up(int from, int to, struct err *e) must_check;
 
 #endif

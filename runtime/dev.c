@@ -2,14 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
@@ -23,10 +21,10 @@
 #endif
 
 static const struct {
-	const char *name;
+	const char *path;
 	unsigned major, minor;
-} nodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9},
-	{"tty", 5, 0}};
+} nodes[] = {{"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7}, {"/dev/random", 1, 8},
+	{"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
 
 static const struct {
 	const char *name, *target;
@@ -43,37 +41,6 @@ struct filling {
 	int made;  /* of dev_prepare(), or -1: then the host's are bound */
 };
 
-static int verify(int fd, mode_t type, dev_t dev)
-{
-	struct stat st;
-
-	return sys_fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type &&
-	       (type == S_IFIFO || st.st_rdev == dev);
-}
-
-int dev_null(struct err *e)
-{
-	auto_fd int fd = sys_open("/dev/null", O_PATH | O_NOFOLLOW, 0);
-
-	if (fd < 0)
-		return err_sys(e, "/dev/null");
-	if (!verify(fd, S_IFCHR, makedev(1, 3)))
-		return err_set(e, ERR_DENIED, "the host's /dev/null is not the null device");
-	return steal_fd(&fd);
-}
-
-/* What is there already, in an image whose /dev has no mount, must be just what we would make. */
-static int check_node(int dir, const char *name, mode_t type, dev_t dev, struct err *e)
-{
-	auto_fd int fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW, 0);
-
-	if (fd < 0)
-		return err_sys(e, "device %s", name);
-	if (!verify(fd, type, dev))
-		return err_set(e, ERR_CORRUPT, "device %s in the root is something else", name);
-	return 0;
-}
-
 /* A device to be made: in an open folder. */
 struct node {
 	int dir;
@@ -82,71 +49,71 @@ struct node {
 	dev_t dev;
 };
 
-static int bind_node(const struct node *n, int node, struct err *e)
+static bool is_device(int fd, mode_t mode, dev_t dev)
 {
-	auto_fd int mnt = fs_bind(node, "", false, e);
+	struct stat st;
+
+	return sys_fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == (mode & S_IFMT) &&
+	       (S_ISFIFO(mode) || st.st_rdev == dev);
+}
+
+int dev_null(struct err *e)
+{
+	auto_fd int fd = sys_open("/dev/null", O_PATH | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return err_sys(e, "/dev/null");
+	if (!is_device(fd, S_IFCHR, makedev(1, 3)))
+		return err_set(e, ERR_DENIED, "the host's /dev/null is not the null device");
+	return steal_fd(&fd);
+}
+
+/* What is there already, in an image whose /dev has no mount, must be just what we would make. */
+static int check_node(const struct node *n, struct err *e)
+{
+	auto_fd int fd = sys_openat(n->dir, n->name, O_PATH | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return err_sys(e, "device %s", n->name);
+	if (!is_device(fd, n->mode, n->dev))
+		return err_set(e, ERR_CORRUPT, "device %s in the root is something else", n->name);
+	return 0;
+}
+
+static int bind_node(const struct node *n, int source, struct err *e)
+{
+	auto_fd int mnt = fs_bind(source, "", false, e);
 
 	if (mnt < 0)
 		return -1;
 	auto_fd int at =
 		sys_openat(n->dir, n->name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0600);
 	if (at < 0 && errno == EEXIST)
-		return check_node(n->dir, n->name, n->mode & S_IFMT, n->dev, e);
+		return check_node(n, e);
 	if (at < 0)
 		return err_sys(e, "make a place for device %s", n->path);
 	return fs_attach(mnt, at, e);
 }
 
-static int bind_host(const struct node *n, struct err *e)
+static int make_node(const struct filling *f, const struct node *n, struct err *e)
 {
+	if (!f->bind || S_ISFIFO(n->mode)) {
+		if (mknodat(n->dir, n->name, n->mode, n->dev) == 0)
+			return 0;
+		if (errno == EEXIST)
+			return check_node(n, e);
+		if (errno != EPERM || S_ISFIFO(n->mode)) /* EPERM: without CAP_MKNOD */
+			return err_sys(e, "make device %s", n->path);
+	}
 	auto_fd int host = sys_open(n->path, O_PATH, 0);
-
 	if (host < 0)
 		return err_sys(e, "the host's device %s", n->path);
-	if (!verify(host, n->mode & S_IFMT, n->dev))
+	if (!is_device(host, n->mode, n->dev))
 		return err_set(e, ERR_UNSUPPORTED,
 			"device %s is another one on the host, and cannot be made in a user "
 			"namespace",
 			n->path);
 	return bind_node(n, host, e);
-}
-
-static int make_node(const struct filling *f, const struct node *n, struct err *e)
-{
-	if (f->bind && !S_ISFIFO(n->mode))
-		return bind_host(n, e);
-	if (mknodat(n->dir, n->name, n->mode, n->dev) == 0)
-		return 0;
-	if (errno == EEXIST)
-		return check_node(n->dir, n->name, n->mode & S_IFMT, n->dev, e);
-	if (errno == EPERM && !S_ISFIFO(n->mode)) /* without CAP_MKNOD */
-		return bind_host(n, e);
-	return err_sys(e, "make device %s", n->path);
-}
-
-/* Where a device of the config goes: its folder, opened; *name is the rest. */
-static int device_folder(
-	const struct filling *f, const char *path, const char **name, struct err *e)
-{
-	char dir[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	int mine;
-
-	*name = slash + 1;
-	if (!**name || str_eq(*name, ".") || str_eq(*name, ".."))
-		return err_set(e, ERR_CORRUPT, "device %s: not a file name", path);
-	if (str_copy(dir, sizeof(dir), path) < 0)
-		return err_set(e, ERR_CORRUPT, "device %.64s...: path too long", path);
-	dir[slash - path + (slash == path)] = '\0';
-	auto_fd int fd = mount_point(f->root, dir, POINT_DIR, true, f->own, e);
-	if (fd < 0)
-		return err_ctx(e, "device %s", path);
-	mine = own_mounts_has(f->own, fd, e);
-	if (mine < 0)
-		return -1;
-	if (!mine)
-		return err_set(e, ERR_DENIED, "device %s: its folder is a volume", path);
-	return steal_fd(&fd);
 }
 
 static mode_t mode_of(const struct spec_device *d)
@@ -161,9 +128,13 @@ static int make_device(
 	struct node n = {.path = d->path, .mode = mode_of(d), .dev = makedev(d->major, d->minor)};
 	char name[24];
 
-	auto_fd int dir = device_folder(f, d->path, &n.name, e);
+	auto_fd int dir = mount_point_folder(f->root, d->path, &n.name, true, f->own, e);
 	if (dir < 0)
-		return -1;
+		return err_ctx(e, "device %s", d->path);
+	if (!*n.name || str_eq(n.name, ".") || str_eq(n.name, ".."))
+		return err_set(e, ERR_CORRUPT, "device %s: not a file name", d->path);
+	if (!own_mounts_has(f->own, dir))
+		return err_set(e, ERR_DENIED, "device %s: its folder is a volume", d->path);
 	n.dir = dir;
 	snprintf(name, sizeof(name), "%zu", number);
 	auto_fd int made = f->made < 0 ? -1 : sys_openat(f->made, name, O_PATH | O_NOFOLLOW, 0);
@@ -180,13 +151,10 @@ static int make_device(
 
 static int make_defaults(const struct filling *f, int dev, struct err *e)
 {
-	char path[32];
-
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
-		struct node n = {dev, nodes[i].name, path, S_IFCHR | 0666,
-			makedev(nodes[i].major, nodes[i].minor)};
+		struct node n = {dev, nodes[i].path + strlen("/dev/"), nodes[i].path,
+			S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)};
 
-		snprintf(path, sizeof(path), "/dev/%s", nodes[i].name);
 		if (make_node(f, &n, e) < 0)
 			return -1;
 	}
@@ -225,65 +193,34 @@ int dev_prepare(const struct spec *s, int *made, struct err *e)
 	return 0;
 }
 
-static int make_devices(const struct filling *f, const struct spec *s, bool mine, struct err *e)
-{
-	for (size_t i = 0; i < s->ndevices; i++)
-		if ((mine || !str_starts(s->devices[i].path, "/dev/")) &&
-			make_device(f, &s->devices[i], i, e) < 0)
-			return -1;
-	return 0;
-}
-
-/* Nodes can be bound only from a mount of our own namespace: that of dev_prepare() lies over the
- * root, which is used by descriptor, until all are. */
-static int bind_devices(const struct filling *f, const struct spec *s, bool mine, struct err *e)
-{
-	int rc;
-
-	if (fs_attach(f->made, f->root, e) < 0)
-		return err_ctx(e, "devices");
-	rc = make_devices(f, s, mine, e);
-	if (fchdir(f->made) < 0 || sys_umount2(".", MNT_DETACH) < 0 || fchdir(f->root) < 0)
-		return err_sys(e, "devices");
-	return rc;
-}
-
 int dev_fill(int root, const struct spec *s, const struct own_mounts *own, int made, struct err *e)
 {
 	const struct filling f = {root, own, spec_has_ns(s, NS_USER), made};
-	int mine;
+	int rc = 0;
 
 	auto_fd int dev = mount_point(root, "/dev", POINT_DIR, true, own, e);
 	if (dev < 0)
 		return -1;
 	/* Asked of the mount, not of the config: "/dev/", or a link of the image, gets there, too.
 	 * A volume: it is what it is, and nothing is made in the host's folder. */
-	mine = own_mounts_has(own, dev, e);
-	if (mine < 0)
-		return -1;
-	if ((made < 0 ? make_devices(&f, s, mine, e) : bind_devices(&f, s, mine, e)) < 0)
-		return -1;
-	return mine ? make_defaults(&f, dev, e) : 0;
-}
+	bool mine = own_mounts_has(own, dev);
 
-/* CVE-2025-52565: the console comes by descriptor from the devpts that was mounted, never by a path
- * that the container may have changed. */
-static int bind_console(int root, const struct own_mounts *own, int slave, struct err *e)
-{
-	auto_fd int mnt = fs_bind(slave, "", false, e);
-
-	if (mnt < 0)
-		return -1;
-	auto_fd int at = mount_point(root, "/dev/console", POINT_FILE, true, own, e);
-	return at < 0 ? -1 : fs_attach(mnt, at, e);
+	/* Nodes can be bound only from a mount of our own namespace: that of dev_prepare() lies
+	 * over the root, which is used by descriptor, until all are. */
+	if (made >= 0 && fs_attach(made, root, e) < 0)
+		return err_ctx(e, "devices");
+	for (size_t i = 0; i < s->ndevices && rc == 0; i++)
+		if (mine || !str_starts(s->devices[i].path, "/dev/"))
+			rc = make_device(&f, &s->devices[i], i, e);
+	if (made >= 0 && (fchdir(made) < 0 || sys_umount2(".", MNT_DETACH) < 0 || fchdir(root) < 0))
+		return err_sys(e, "devices");
+	return rc == 0 && mine ? make_defaults(&f, dev, e) : rc;
 }
 
 /* What a container may have put over the multiplexer is not even opened: a device, or a file whose
  * opening its owner hears of, would be by then. */
 static int open_multiplexer(int root, struct err *e)
 {
-	static const struct open_how how = {.flags = O_RDWR | O_NOCTTY | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
 	auto_fd int pts = sys_open_in_root(root, "/dev/pts", O_PATH | O_DIRECTORY, 0);
 	struct statfs fs;
 
@@ -291,10 +228,11 @@ static int open_multiplexer(int root, struct err *e)
 		return err_sys(e, "terminal: /dev/pts");
 	if (fstatfs(pts, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC)
 		return err_set(e, ERR_CORRUPT, "terminal: /dev/pts is not a devpts");
-	auto_fd int master = (int)syscall(SYS_openat2, pts, "ptmx", &how, sizeof(how));
+	auto_fd int master = sys_openat2(pts, "ptmx", O_RDWR | O_NOCTTY, 0,
+		RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 	if (master < 0)
 		return err_sys(e, "terminal: /dev/pts/ptmx");
-	if (!verify(master, S_IFCHR, makedev(5, 2)))
+	if (!is_device(master, S_IFCHR, makedev(5, 2)))
 		return err_set(e, ERR_CORRUPT, "terminal: /dev/pts/ptmx is something else");
 	return steal_fd(&master);
 }
@@ -311,7 +249,11 @@ int dev_terminal(int root, const struct own_mounts *own, int *slave, struct err 
 	auto_fd int other = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (other < 0)
 		return err_sys(e, "terminal: open the other side");
-	if (own && bind_console(root, own, other, e) < 0)
+	/* CVE-2025-52565: the console comes by descriptor from the devpts that was mounted, never
+	 * by a path that the container may have changed. */
+	auto_fd int mnt = own ? fs_bind(other, "", false, e) : -1;
+	auto_fd int at = mnt < 0 ? -1 : mount_point(root, "/dev/console", POINT_FILE, true, own, e);
+	if (own && (at < 0 || fs_attach(mnt, at, e) < 0))
 		return err_ctx(e, "/dev/console");
 	*slave = steal_fd(&other);
 	return steal_fd(&master);

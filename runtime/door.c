@@ -6,37 +6,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/str.h"
 #include "base/sys.h"
 
-/* The address of name in the folder dir: the path of the folder itself may be longer than an
- * address can be. */
-static int address(int dir, const char *name, struct sockaddr_un *a, struct err *e)
+/* The address of name (a short one) in the folder dir: the path of the folder itself may be longer
+ * than an address can be. */
+static struct sockaddr_un address(int dir, const char *name)
 {
-	int n;
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-	*a = (struct sockaddr_un){.sun_family = AF_UNIX};
-	n = snprintf(a->sun_path, sizeof(a->sun_path), "/proc/self/fd/%d/%s", dir, name);
-	if (n < 0 || (size_t)n >= sizeof(a->sun_path))
-		return err_set(e, ERR_USAGE, "socket %.40s: name too long", name);
-	return 0;
-}
-
-static int new_socket(struct err *e)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	return fd < 0 ? err_sys(e, "socket") : fd;
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, name);
+	return a;
 }
 
 int door_make(int dir, const char *name, struct err *e)
 {
-	struct sockaddr_un a;
-	auto_fd int fd = new_socket(e);
+	struct sockaddr_un a = address(dir, name);
+	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || address(dir, name, &a, e) < 0)
-		return -1;
-	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return err_sys(e, "bind %s", name);
 	return steal_fd(&fd);
 }
@@ -53,23 +40,20 @@ int door_open(int door, struct err *e)
 
 bool door_is_open(int dir, const char *name)
 {
-	struct sockaddr_un a;
+	struct sockaddr_un a = address(dir, name);
 	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	return fd >= 0 && address(dir, name, &a, NULL) == 0 &&
-	       (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EAGAIN);
+	return fd >= 0 && (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EAGAIN);
 }
 
 int door_knock(int dir, const char *name, pid_t pid, struct err *e)
 {
 	struct ucred peer;
 	socklen_t n = sizeof(peer);
-	struct sockaddr_un a;
-	auto_fd int fd = new_socket(e);
+	struct sockaddr_un a = address(dir, name);
+	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || address(dir, name, &a, e) < 0)
-		return -1;
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return err_sys(e, "reach the created process");
 	/* Who called listen(): the process that create left there, seen from here. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)

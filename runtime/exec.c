@@ -16,9 +16,10 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "runtime/cgroup-file.h"
+#include "runtime/container.h"
 #include "runtime/dev.h"
 #include "runtime/helper.h"
-#include "runtime/hooks.h"
 #include "runtime/ns.h"
 #include "runtime/process.h"
 #include "runtime/procfs.h"
@@ -29,76 +30,46 @@ enum { EXEC_FAILED = 255 };
 
 /* ---- the cgroup ---- */
 
-/* The container's cgroup, some of its folders replaced by those below them. */
-struct target {
-	struct cgroup c;
-	bool own[CGROUP_HIERARCHIES]; /* opened here */
-};
-
-static void target_fini(struct target *t)
+static int descend(struct cgroup *c, size_t i, const char *path, struct err *e)
 {
-	for (size_t i = 0; i < t->c.ndirs; i++)
-		if (t->own[i]) {
-			sys_close_ref(&t->c.dirs[i].dir);
-			sys_close_ref(&t->c.dirs[i].tasks);
-		}
-}
-
-static int descend(struct target *t, size_t i, const char *path, struct err *e)
-{
-	struct cgroup_dir *d = &t->c.dirs[i];
+	struct cgroup_dir *d = &c->dirs[i];
 
 	path += strspn(path, "/");
 	if (!*path)
 		return 0;
 	auto_fd int dir = sys_open_beneath(d->dir, path, O_PATH | O_DIRECTORY, 0);
-	auto_fd int tasks = -1;
 	if (dir < 0)
 		return err_sys(e, "cgroup %s below the container's", path);
-	if (!t->c.v2) {
-		tasks = sys_openat(dir, "tasks", O_WRONLY | O_NOFOLLOW, 0);
-		if (tasks < 0)
-			return err_sys(e, "cgroup %s: tasks", path);
-	}
-	if (t->own[i]) {
-		close(d->dir);
-		sys_close_ref(&d->tasks);
-	}
-	t->own[i] = true;
+	close(d->dir);
 	d->dir = steal_fd(&dir);
-	d->tasks = steal_fd(&tasks);
 	return 0;
 }
 
 /* Is one of "cpu,memory" among the controllers of a hierarchy, "cpu,cpuacct"? */
 static bool names_one(const char *hierarchy, const char *list, size_t n)
 {
-	for (const char *p = list; p < list + n; p++) {
-		size_t len = strcspn(p, ",:");
+	auto_free char *copy = mem_printf("%.*s", (int)n, list);
+	char *rest = copy, *name;
 
-		for (const char *h = hierarchy; *h; h += strcspn(h, ",")) {
-			h += *h == ',';
-			if (strcspn(h, ",") == len && strncmp(h, p, len) == 0)
-				return true;
-		}
-		p += len;
-	}
+	while ((name = strsep(&rest, ",")))
+		if (cgroup_names(hierarchy, name))
+			return true;
 	return false;
 }
 
 /* "PATH", or "CONTROLLER,...:PATH" */
-static int enter_sub(struct target *t, const char *text, struct err *e)
+static int enter_sub(struct cgroup *c, const char *text, struct err *e)
 {
 	const char *colon = strchr(text, ':');
 	bool found = false;
 
-	for (size_t i = 0; i < t->c.ndirs; i++) {
-		const char *hierarchy = t->c.dirs[i].hierarchy;
+	for (size_t i = 0; i < c->ndirs; i++) {
+		const char *hierarchy = c->dirs[i].hierarchy;
 
 		if (colon && !names_one(hierarchy, text, (size_t)(colon - text)))
 			continue;
 		found = true;
-		if (descend(t, i, colon ? colon + 1 : text, e) < 0)
+		if (descend(c, i, colon ? colon + 1 : text, e) < 0)
 			return -1;
 	}
 	if (found)
@@ -108,9 +79,9 @@ static int enter_sub(struct target *t, const char *text, struct err *e)
 
 /* Where the container's first process is, below its cgroup: with controllers passed on to those
  * below, that one takes no process itself. */
-static int follow_first(struct target *t, const struct exec_options *o, struct err *e)
+static int follow_first(const struct exec_options *o, struct err *e)
 {
-	const char *top = t->c.place.path;
+	const char *top = o->cgroup->place.path;
 	char path[32], text[CGROUP_PATH_MAX + 256];
 	const char *line;
 	ssize_t n;
@@ -127,7 +98,7 @@ static int follow_first(struct target *t, const struct exec_options *o, struct e
 	text[strcspn(text, "\n")] = '\0';
 	if (!line || !str_starts(line, top) || line[strlen(top)] != '/')
 		return err_set(e, ERR_SYSTEM, "the container's cgroup takes no processes");
-	return descend(t, 0, line + strlen(top), e);
+	return descend(o->cgroup, 0, line + strlen(top), e);
 }
 
 struct child {
@@ -291,21 +262,22 @@ static void __attribute__((noreturn)) child_main(struct child *c)
 
 /* ---- the parent ---- */
 
-static int spawn(struct exec *x, struct target *t, const struct exec_options *o, int sock,
-	int theirs, int cancel, struct err *e)
+static int spawn(struct exec *x, const struct exec_options *o, int sock, int theirs, int cancel,
+	struct err *e)
 {
-	bool own = o->cgroup && o->cgroup->ndirs, may_retry = own && t->c.v2 && !o->sub_cgroups.n;
-	struct child c = {o, own ? &t->c : NULL, theirs, o->pidfd, -1, -1,
-		{o->stdio[0], o->stdio[1], o->stdio[2]}};
+	const struct cgroup *own = o->cgroup && o->cgroup->ndirs ? o->cgroup : NULL;
+	struct child c = {
+		o, own, theirs, o->pidfd, -1, -1, {o->stdio[0], o->stdio[1], o->stdio[2]}};
 	struct helper h = {
-		join_and_clone, &c, own ? cgroup_clone_fd(&t->c) : -1, sock, &c.sync, cancel};
+		join_and_clone, &c, own ? cgroup_clone_fd(own) : -1, sock, &c.sync, cancel};
 	struct err why = {0};
 
 	x->pid = helper_clone(&h, &x->pidfd, &why);
-	if (x->pid < 0 && may_retry && (why.sys == EBUSY || why.sys == EOPNOTSUPP)) {
-		if (follow_first(t, o, e) < 0)
+	if (x->pid < 0 && own && own->v2 && !o->sub_cgroups.n &&
+		(why.sys == EBUSY || why.sys == EOPNOTSUPP)) {
+		if (follow_first(o, e) < 0)
 			return -1;
-		h.cgroup = cgroup_clone_fd(&t->c);
+		h.cgroup = cgroup_clone_fd(own);
 		x->pid = helper_clone(&h, &x->pidfd, &why);
 	}
 	if (x->pid == 0)
@@ -315,39 +287,19 @@ static int spawn(struct exec *x, struct target *t, const struct exec_options *o,
 	return x->pid < 0 ? -1 : 0;
 }
 
-/* Until exec closes the other side. */
 static int wait_started(struct exec *x, const struct exec_options *o, int sock, int cancel,
 	int *status, struct err *e)
 {
-	for (bool ready = false;;) {
-		auto_fd int fd = -1;
-		struct sync_msg m;
+	const struct container_start start = {
+		o->spec, o->id, o->bundle, "running", o->first, x->pid, sock};
+	struct sync_msg m;
 
-		if (!ready) /* from then on it may run, and signals are for it */
-			helper_await(sock, cancel);
-		if (sync_recv(sock, &m, &fd, e) < 0)
-			return -1;
-		ready |= m.kind == SYNC_READY;
-		if (m.kind == SYNC_END)
-			return 0;
-		if (m.kind == SYNC_FAILED) {
-			*status = m.status;
-			if (e)
-				*e = m.err;
-			return -1;
-		}
-		if (m.kind == SYNC_READY && x->terminal < 0) {
-			x->terminal = steal_fd(&fd);
-		} else if (m.kind == SYNC_LISTENER && fd >= 0) {
-			auto_free char *text = hook_agent_text(
-				o->spec, o->id, "running", o->first, x->pid, o->bundle);
-
-			if (seccomp_send_listener(&o->spec->seccomp, fd, text, e) < 0)
-				return -1;
-		} else {
-			return err_set(e, ERR_SYSTEM, "unexpected message %d", m.kind);
-		}
-	}
+	helper_await(sock, cancel); /* from READY on it may run, and signals are for it */
+	if (sync_expect(sock, SYNC_READY, &m, &x->terminal, e) == 0)
+		return container_wait_started(&start, status, e);
+	if (m.kind == SYNC_FAILED)
+		*status = m.status;
+	return -1;
 }
 
 void exec_kill(struct exec *x)
@@ -361,14 +313,13 @@ void exec_kill(struct exec *x)
 		;
 }
 
-static int start(
-	struct exec *x, struct target *t, const struct exec_options *o, int *status, struct err *e)
+static int start(struct exec *x, const struct exec_options *o, int *status, struct err *e)
 {
 	char score[PROCESS_SCORE_SIZE];
 	int pair[2];
 
 	for (size_t i = 0; i < o->sub_cgroups.n; i++)
-		if (enter_sub(t, o->sub_cgroups.v[i], e) < 0)
+		if (enter_sub(o->cgroup, o->sub_cgroups.v[i], e) < 0)
 			return -1;
 	if (sched_affinity(o->process->exec_cpus_initial, e) < 0)
 		return -1;
@@ -378,10 +329,8 @@ static int start(
 	auto_fd int theirs = pair[1];
 	auto_fd int cancel = helper_signals(e);
 
-	if (cancel < 0)
-		return -1;
-	if (process_score(o->process, score, e) < 0 ||
-		spawn(x, t, o, sock, theirs, cancel, e) < 0 || process_score_back(score, e) < 0)
+	if (cancel < 0 || process_score(o->process, score, e) < 0 ||
+		spawn(x, o, sock, theirs, cancel, e) < 0 || process_score_back(score, e) < 0)
 		return -1;
 	sys_close_ref(&theirs);
 	return wait_started(x, o, sock, cancel, status, e);
@@ -389,20 +338,13 @@ static int start(
 
 int exec_start(struct exec *x, const struct exec_options *o, int *status, struct err *e)
 {
-	struct target t = {.own = {false}};
-	int rc;
-
 	*x = (struct exec){.pidfd = -1, .terminal = -1};
 	*status = EXEC_FAILED;
-	if (o->cgroup)
-		t.c = *o->cgroup;
-	rc = start(x, &t, o, status, e);
-	target_fini(&t);
-	if (rc < 0) {
-		exec_kill(x);
-		exec_fini(x);
-	}
-	return rc;
+	if (start(x, o, status, e) == 0)
+		return 0;
+	exec_kill(x);
+	exec_fini(x);
+	return -1;
 }
 
 void exec_fini(struct exec *x)

@@ -20,12 +20,13 @@ struct exec_options {
 	const struct spec_process *process; /* what to run */
 	int pidfd;                          /* of the container's first process, verified */
 	pid_t first;                        /* its pid */
-	const struct cgroup *cgroup;        /* the container's, open; NULL: none */
-	struct strings sub_cgroups;         /* "[CONTROLLER,...:]PATH" below it, existing */
-	const struct seccomp_prog *filter;  /* NULL: none */
-	int stdio[3];                       /* what becomes its 0-2, unless it has a terminal */
-	unsigned preserve_fds;              /* descriptors from 3 on that stay open */
-	bool detach;                        /* it outlives us */
+	struct cgroup
+		*cgroup; /* the container's, open; NULL: none. It descends to where it joins */
+	struct strings sub_cgroups;        /* "[CONTROLLER,...:]PATH" below it, existing */
+	const struct seccomp_prog *filter; /* NULL: none */
+	int stdio[3];                      /* what becomes its 0-2, unless it has a terminal */
+	unsigned preserve_fds;             /* descriptors from 3 on that stay open */
+	bool detach;                       /* it outlives us */
 	bool keep_keyring;
 	const char *id, *bundle; /* for the state that a seccomp agent gets */
 };

@@ -22,44 +22,16 @@ static void print_way(const struct at *a, char *out, size_t size)
 		snprintf(out + n, size - n, "/%zu", a->index);
 }
 
-static int printf_like(4, 0)
-	fail(const struct at *a, enum err_kind kind, struct err *e, const char *fmt, va_list ap)
+int at_fail(const struct at *a, enum err_kind kind, struct err *e, const char *fmt, ...)
 {
 	char way[512], text[512];
+	va_list ap;
 
 	print_way(a, way, sizeof(way));
+	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	return err_set(e, kind, "%s%s%s", way, a->parent ? ": " : "", text);
-}
-
-int at_error(const struct at *a, struct err *e, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fail(a, ERR_CORRUPT, e, fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
-int at_unsupported(const struct at *a, struct err *e, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fail(a, ERR_UNSUPPORTED, e, fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
-struct at at_member(const struct at *a, const char *key)
-{
-	return (struct at){a, key, 0, json_object_get(a->v, key), a->mem};
-}
-
-struct at at_element(const struct at *a, size_t i)
-{
-	return (struct at){a, NULL, i, json_array_get(a->v, i), a->mem};
 }
 
 const char *at_string(const struct at *a, struct err *e)
@@ -98,30 +70,15 @@ int at_word(const struct at *a, const struct fields_word *t, uint32_t *out, stru
 
 /* ---- values ---- */
 
-static const char *skip_number(const char *s, unsigned long *n)
-{
-	char *end;
-
-	if (*s < '0' || *s > '9')
-		return NULL;
-	*n = strtoul(s, &end, 10);
-	return *n > UINT16_MAX ? NULL : end;
-}
-
 /* "0-3,5": what the kernel takes for CPUs and nodes, without its rarer forms. */
 static bool is_ranges(const char *s)
 {
-	unsigned long from, to;
+	uint64_t first, last;
+	int rc;
 
-	do {
-		s = skip_number(s, &from);
-		to = from;
-		if (s && *s == '-')
-			s = skip_number(s + 1, &to);
-		if (!s || to < from)
-			return false;
-	} while (*s++ == ',');
-	return s[-1] == '\0';
+	while ((rc = str_range(&s, UINT16_MAX, &first, &last)) > 0)
+		;
+	return rc == 0;
 }
 
 static int read_string(const struct at *a, const struct field *f, const char **out, struct err *e)
@@ -140,12 +97,10 @@ static int read_string(const struct at *a, const struct field *f, const char **o
 		return at_error(a, e, "expected an absolute path, got '%.200s'", s);
 	if (f->kind == FIELD_RANGES && !is_ranges(s))
 		return at_error(a, e, "expected a list such as 0-3,5, got '%.100s'", s);
-	if (f->kind != FIELD_STRS && f->kind != FIELD_PATHS) {
-		if (!*s && f->min)
-			return at_error(a, e, "empty");
-		if (f->max && strlen(s) > (size_t)f->max)
-			return at_error(a, e, "longer than %lld bytes", (long long)f->max);
-	}
+	if (!*s && f->min && f->kind == FIELD_STR)
+		return at_error(a, e, "empty");
+	if (f->max && strlen(s) > (size_t)f->max)
+		return at_error(a, e, "longer than %lld bytes", (long long)f->max);
 	*out = s;
 	return 0;
 }
@@ -157,35 +112,28 @@ static int read_u64(const struct at *a, uint64_t *out, struct err *e)
 	*out = (uint64_t)json_integer_value(a->v);
 	if (json_is_integer(a->v) && json_integer_value(a->v) >= 0)
 		return 0;
-	if (s && *s == FIELDS_BIG_MARK && str_u64(s + 1, UINT64_MAX, out) == 0)
-		return 0;
-	return at_error(a, e, "expected a non-negative integer");
+	if (!s || *s != FIELDS_BIG_MARK || strlen(s) != FIELDS_BIG_SIZE ||
+		strspn(s + 1, "0123456789abcdef") != FIELDS_BIG_SIZE - 1)
+		return at_error(a, e, "expected a non-negative integer");
+	*out = strtoull(s + 1, NULL, 16);
+	return 0;
 }
 
-static int read_number(const struct at *a, const struct field *f, int64_t *out, struct err *e)
+static int read_number(const struct at *a, const struct field *f, void *out, struct err *e)
 {
 	bool any = !f->max && f->kind != FIELD_U32;
 	long long min = any ? INT64_MIN : f->min;
 	long long max = f->max ? f->max : any ? INT64_MAX : UINT32_MAX;
+	long long n = json_integer_value(a->v);
 
-	*out = json_integer_value(a->v);
-	if (!json_is_integer(a->v) || (min == 0 && *out < 0))
+	if (!json_is_integer(a->v) || (min == 0 && n < 0))
 		return at_error(a, e, "expected %s integer", min == 0 ? "a non-negative" : "an");
-	if (min == 0 && *out > max)
-		return at_error(a, e, "%lld is greater than %lld", (long long)*out, max);
-	if (*out < min && max == INT64_MAX)
+	if (min == 0 && n > max)
+		return at_error(a, e, "%lld is greater than %lld", n, max);
+	if (n < min && max == INT64_MAX)
 		return at_error(a, e, "expected an integer, at least %lld", min);
-	if (*out < min || *out > max)
+	if (n < min || n > max)
 		return at_error(a, e, "expected %lld to %lld", min, max);
-	return 0;
-}
-
-static int store_number(const struct at *a, const struct field *f, void *out, struct err *e)
-{
-	int64_t n;
-
-	if (read_number(a, f, &n, e) < 0)
-		return -1;
 	if (f->kind == FIELD_U32)
 		*(uint32_t *)out = (uint32_t)n;
 	else if (f->kind == FIELD_INT)
@@ -199,92 +147,66 @@ static int store_number(const struct at *a, const struct field *f, void *out, st
 
 /* ---- arrays ---- */
 
-static int check_array(const struct at *a, const char *of, size_t max, struct err *e)
+static int read_element(const struct at *a, const struct field *f, void *out, struct err *e)
 {
-	if (!json_is_array(a->v))
-		return at_error(a, e, "expected an array%s", of);
-	if (json_array_size(a->v) > max)
-		return at_error(a, e, "more than %zu elements", max);
-	return 0;
-}
+	uint32_t word;
 
-static int read_strings(
-	const struct at *a, const struct field *f, struct strings *out, struct err *e)
-{
-	if (check_array(a, " of strings", FIELDS_ELEMENTS_MAX, e) < 0)
-		return -1;
-	out->n = json_array_size(a->v);
-	if (f->min && !out->n)
-		return at_error(a, e, "empty");
-	out->v = arena_alloc(a->mem, (out->n + 1) * sizeof(*out->v));
-	for (size_t i = 0; i < out->n; i++) {
-		const struct at el = at_element(a, i);
-
-		if (read_string(&el, f, &out->v[i], e) < 0)
+	if (f->kind == FIELD_STRS || f->kind == FIELD_PATHS)
+		return read_string(a, f, out, e);
+	if (f->kind == FIELD_WORDS) {
+		if (at_word(a, f->words, &word, e) < 0)
 			return -1;
+		*(uint32_t *)out |= word;
+		return 0;
 	}
-	return 0;
-}
-
-static int read_words(const struct at *a, const struct field *f, uint32_t *out, struct err *e)
-{
-	if (check_array(a, "", FIELDS_ELEMENTS_MAX, e) < 0)
-		return -1;
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = at_element(a, i);
-		uint32_t v;
-
-		if (at_word(&el, f->words, &v, e) < 0)
-			return -1;
-		*out |= v;
-	}
-	return 0;
-}
-
-struct list {
-	void *v;
-	size_t n;
-};
-
-static int read_element(const struct at *a, const struct field *f, struct list *l, struct err *e)
-{
-	char *out = (char *)l->v + l->n * f->size;
-
 	if (f->kind == FIELD_MAP)
-		*(const char **)(void *)out = a->key;
+		*(const char **)out = a->key;
 	if (f->rows && fields_read(a, f->rows, out, e) < 0)
 		return -1;
-	if (f->each && f->each(a, out, e) < 0)
-		return -1;
-	l->n++;
-	return 0;
+	return f->each ? f->each(a, out, e) : 0;
 }
 
+/* Elements stand one after the other in a list, or (size 0) all go to one place. */
 static int read_list(const struct at *a, const struct field *f, void *out, struct err *e)
 {
+	size_t n = json_array_size(a->v) + json_object_size(a->v);
 	size_t max = f->max ? (size_t)f->max : FIELDS_ELEMENTS_MAX;
-	struct list l = {0};
+	bool strings = f->kind == FIELD_STRS || f->kind == FIELD_PATHS;
+	size_t size = strings ? sizeof(char *) : f->size;
+	char *to = out;
 	const char *key;
 	json_t *v;
 
-	if (f->kind == FIELD_ARRAY && check_array(a, "", max, e) < 0)
-		return -1;
-	if (f->kind == FIELD_MAP && (!json_is_object(a->v) || json_object_size(a->v) > max))
+	if (f->kind == FIELD_MAP && (!json_is_object(a->v) || n > max))
 		return at_error(a, e, "expected an object of at most %zu", max);
-	l.v = arena_alloc(a->mem, (json_array_size(a->v) + json_object_size(a->v) + 1) * f->size);
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = at_element(a, i);
+	if (f->kind != FIELD_MAP && !json_is_array(a->v))
+		return at_error(a, e, "expected an array%s", strings ? " of strings" : "");
+	if (n > max)
+		return at_error(a, e, "more than %zu elements", max);
+	if (!n && f->min)
+		return at_error(a, e, "empty");
+	if (size) {
+		const struct {
+			void *v;
+			size_t n;
+		} list = {arena_alloc(a->mem, (n + 1) * size), n};
 
-		if (read_element(&el, f, &l, e) < 0)
+		memcpy(out, &list, sizeof(list));
+		to = list.v;
+	}
+	for (size_t i = 0; i < json_array_size(a->v); i++, to += size) {
+		const struct at el = {a, NULL, i, json_array_get(a->v, i), a->mem};
+
+		if (read_element(&el, f, to, e) < 0)
 			return -1;
 	}
 	json_object_foreach (a->v, key, v) {
 		const struct at member = {a, key, 0, v, a->mem};
 
-		if (read_element(&member, f, &l, e) < 0)
+		if (read_element(&member, f, to, e) < 0)
 			return -1;
+		to += size;
 	}
-	memcpy(out, &l, sizeof(l));
 	return 0;
 }
 
@@ -304,7 +226,7 @@ static int read_value(const struct at *a, const struct field *f, void *out, stru
 	case FIELD_BOOL:
 		if (!json_is_boolean(a->v))
 			return at_error(a, e, "expected true or false");
-		*(bool *)out = json_is_true(a->v);
+		*(bool *)out |= json_is_true(a->v); /* what has had several names is one member */
 		return 0;
 	case FIELD_STR:
 	case FIELD_OPT_STR:
@@ -318,19 +240,18 @@ static int read_value(const struct at *a, const struct field *f, void *out, stru
 	case FIELD_INT:
 	case FIELD_I64:
 	case FIELD_OPT:
-		return store_number(a, f, out, e);
+		return read_number(a, f, out, e);
 	case FIELD_WORD:
 		return at_word(a, f->words, out, e);
-	case FIELD_WORDS:
-		return read_words(a, f, out, e);
-	case FIELD_STRS:
-	case FIELD_PATHS:
-		return read_strings(a, f, out, e);
 	case FIELD_OBJECT:
 		if (f->given)
 			*(bool *)out = true;
 		return fields_read(a, f->rows, out, e);
+	case FIELD_WORDS:
+	case FIELD_STRS:
+	case FIELD_PATHS:
 	case FIELD_ARRAY:
+	case FIELD_EACH:
 	case FIELD_MAP:
 		return read_list(a, f, out, e);
 	case FIELD_READ:
@@ -355,9 +276,10 @@ int fields_read(const struct at *a, const struct field *rows, void *base, struct
 	if (!json_is_object(a->v))
 		return at_error(a, e, "expected an object");
 	for (const struct field *f = rows; f->name; f++) {
-		const struct at member = at_member(a, f->name);
+		json_t *v = json_object_get(a->v, f->name);
+		const struct at member = {a, f->name, 0, v, a->mem};
 
-		if (!member.v || json_is_null(member.v)) {
+		if (!v || json_is_null(v)) {
 			if (f->required)
 				return at_error(a, e, "missing key '%s'", f->name);
 			continue;

@@ -1,10 +1,8 @@
-/* Objects of a JSON document read by table, with errors that name the place: every value is passed
- * together with where it stands, so that "config.json: /process/rlimits/2/hard: expected a number"
- * needs no bookkeeping in the readers.
- *
- * Keys that no table names are ignored, as runtime-spec config.md "Extensibility" demands; keys
- * that this version knows but does not do are FIELD_REFUSE rows, and refuse the document. null
- * counts as absent. Errors: CORRUPT, UNSUPPORTED. */
+/* Objects of a JSON document read by table. Every value is passed together with where it stands,
+ * for errors such as "config.json: /process/rlimits/2/hard: expected a number". Keys that no table
+ * names are ignored, as runtime-spec config.md "Extensibility" demands; keys that this version
+ * knows but does not do are FIELD_REFUSE rows, and refuse the document. null counts as absent.
+ * Errors: CORRUPT, UNSUPPORTED. */
 #ifndef RUNTIME_FIELDS_H
 #define RUNTIME_FIELDS_H
 
@@ -23,8 +21,6 @@ struct at {
 	json_t *v;
 	struct arena *mem; /* for what is read; strings are borrowed from the document */
 };
-struct at at_member(const struct at *a, const char *key);
-struct at at_element(const struct at *a, size_t i);
 
 struct opt_i64 {
 	bool set;
@@ -61,6 +57,7 @@ enum field_kind {
 	FIELD_OBJECT,   /* by `rows` */
 	FIELD_ARRAY, /* a pointer, and a size_t behind it: elements of `size`, by rows and each() */
 	FIELD_MAP,   /* the same of an object: an element's first member gets its name */
+	FIELD_EACH,  /* what each() makes of all elements of an array */
 	FIELD_READ,  /* what check() makes of it */
 	FIELD_REFUSE, /* known, not done: UNSUPPORTED unless absent, null, false, 0 or empty */
 };
@@ -94,6 +91,9 @@ struct field {
 		.name = (name_), .kind = FIELD_OBJECT, __VA_ARGS__                                 \
 	}
 
+/* The rows of an object or of an element, where it stands in the table. At file scope only. */
+#define ROWS(...) .rows = ((const struct field[]){__VA_ARGS__, {0}})
+
 enum { FIELDS_ELEMENTS_MAX = 4096, FIELDS_STRING_MAX = 128 * 1024 };
 
 /* Read one value into base + f->off; f->required and f->name have no meaning. */
@@ -101,14 +101,17 @@ int field_read(const struct at *a, const struct field *f, void *base, struct err
 /* Read the object a->v. */
 int fields_read(const struct at *a, const struct field *rows, void *base, struct err *e) must_check;
 
-/* CORRUPT: "config.json: /a/b/0: ...". */
-int at_error(const struct at *a, struct err *e, const char *fmt, ...) printf_like(3, 4);
-/* UNSUPPORTED: the same. */
-int at_unsupported(const struct at *a, struct err *e, const char *fmt, ...) printf_like(3, 4);
+/* "config.json: /a/b/0: ..." */
+int at_fail(const struct at *a, enum err_kind kind, struct err *e, const char *fmt, ...)
+	printf_like(4, 5);
+#define at_error(a, e, ...) at_fail(a, ERR_CORRUPT, e, __VA_ARGS__)
+#define at_unsupported(a, e, ...) at_fail(a, ERR_UNSUPPORTED, e, __VA_ARGS__)
 
-/* How an integer beyond INT64_MAX, which jansson lacks, stands in a document: as a string with this
- * mark before its digits. at_string() refuses such strings. */
-#define FIELDS_BIG_MARK '\001'
+/* How an integer beyond INT64_MAX, which jansson lacks, stands in a document: as a string, this
+ * mark and 16 hexadecimal digits, which is not longer than it was. at_string() refuses such
+ * strings. */
+#define FIELDS_BIG_MARK '\177'
+enum { FIELDS_BIG_SIZE = 17 };
 
 /* A string without NUL of at most FIELDS_STRING_MAX bytes. */
 const char *at_string(const struct at *a, struct err *e) must_check;

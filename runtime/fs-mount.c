@@ -42,8 +42,7 @@ static int add_layers(int fs, const char *layers)
 			errno = E2BIG;
 			return -1;
 		}
-		memcpy(layer, p, n);
-		layer[n] = '\0';
+		snprintf(layer, sizeof(layer), "%.*s", (int)n, p);
 		if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", layer, 0) < 0)
 			return -1;
 	}
@@ -52,28 +51,22 @@ static int add_layers(int fs, const char *layers)
 
 static int configure(int fs, const char *type, const char *option, struct err *e)
 {
-	const char *eq = strchr(option, '=');
-	bool is_long = eq && strlen(eq + 1) > VALUE_MAX;
-	/* A backslash is for a colon in a name, which cannot be told apart here. */
-	bool layers = is_long && str_starts(option, "lowerdir=") && !strchr(option, '\\');
+	const char *value = strchr(option, '=');
 	char key[64], what[128];
-	int rc;
+	int rc, n = snprintf(key, sizeof(key), "%.*s", (int)strcspn(option, "="), option);
 
-	if (is_long && !layers)
+	if (value && n >= (int)sizeof(key))
+		return err_set(e, ERR_USAGE, "mount option '%.100s'", option);
+	if (!value)
+		rc = sys_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
+	else if (strlen(++value) <= VALUE_MAX)
+		rc = sys_fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0);
+	else if (str_eq(key, "lowerdir") && !strchr(value, '\\'))
+		rc = add_layers(fs, value);
+	else /* a backslash is for a colon in a name, which cannot be told apart here */
 		return err_set(e, ERR_UNSUPPORTED,
 			"option '%.64s...' of %s: its value is longer than %d bytes", option, type,
 			VALUE_MAX);
-	if (layers) {
-		rc = add_layers(fs, eq + 1);
-	} else if (!eq) {
-		rc = sys_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
-	} else {
-		if ((size_t)(eq - option) >= sizeof(key))
-			return err_set(e, ERR_USAGE, "mount option '%.100s'", option);
-		memcpy(key, option, (size_t)(eq - option));
-		key[eq - option] = '\0';
-		rc = sys_fsconfig(fs, FSCONFIG_SET_STRING, key, eq + 1, 0);
-	}
 	if (rc == 0)
 		return 0;
 	snprintf(what, sizeof(what), "option '%.64s' of", option);
@@ -107,14 +100,17 @@ int fs_bind(int dirfd, const char *path, bool all, struct err *e)
 	return fd < 0 ? err_sys(e, "%s%sbind", path, *path ? ": " : "") : fd;
 }
 
+static int set_attr(int mountfd, bool all, struct mount_attr *a)
+{
+	return sys_mount_setattr(mountfd, "", AT_EMPTY_PATH | (all ? AT_RECURSIVE : 0), a);
+}
+
 int fs_attr(
 	int mountfd, bool all, uint64_t set, uint64_t clear, uint64_t propagation, struct err *e)
 {
 	struct mount_attr a = {.attr_set = set, .attr_clr = clear, .propagation = propagation};
 
-	if (!set && !clear && !propagation)
-		return 0;
-	if (sys_mount_setattr(mountfd, "", AT_EMPTY_PATH | (all ? AT_RECURSIVE : 0), &a) < 0)
+	if ((set || clear || propagation) && set_attr(mountfd, all, &a) < 0)
 		return err_sys(e, "change mount attributes");
 	return 0;
 }
@@ -123,7 +119,7 @@ int fs_idmap(int mountfd, bool all, int userns, struct err *e)
 {
 	struct mount_attr a = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)userns};
 
-	if (sys_mount_setattr(mountfd, "", AT_EMPTY_PATH | (all ? AT_RECURSIVE : 0), &a) == 0)
+	if (set_attr(mountfd, all, &a) == 0)
 		return 0;
 	err_sys(e, "id-map");
 	return err_hint(e, "not every file system, nor every kernel, can show other owners");

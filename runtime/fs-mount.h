@@ -10,26 +10,23 @@
 
 #include "base/err.h"
 
-/* A new instance of a file system, detached. data: "key=value" or "flag". The error has what the
- * kernel said about it. Returns an fd. */
+/* A new, detached instance of a file system. data: "key=value" or "flag". Returns an fd. Errors
+ * have what the kernel said. */
 int fs_mount(const char *type, const char *source, const char *const *data, size_t ndata,
 	uint64_t attrs, struct err *e) must_check;
 
-/* A detached copy of the mount at path (with everything mounted below it when `all`). path "" means
- * dirfd itself, which may be a file. Returns an fd. */
+/* A detached copy of the mount at path ("": of dirfd, which may be a file); all: with those below.
+ */
 int fs_bind(int dirfd, const char *path, bool all, struct err *e) must_check;
 
-/* Change attributes (MOUNT_ATTR_*) and propagation (MS_*, 0: none) of a mount, or of the whole
- * tree. */
+/* Change attributes (MOUNT_ATTR_*) and propagation (MS_*, 0: as it is). */
 int fs_attr(int mountfd, bool all, uint64_t set, uint64_t clear, uint64_t propagation,
 	struct err *e) must_check;
 
-/* Show the owners of a detached mount, or of the whole tree, by the maps of a user namespace (an
- * fd).
- */
+/* Show owners by the maps of a user namespace (an fd); the mount must be detached. */
 int fs_idmap(int mountfd, bool all, int userns, struct err *e) must_check;
 
-/* Give the file system mounted at `at`, which is the root of a mount, other options. */
+/* Give the file system whose root `at` is other options. */
 int fs_reconfigure(int at, const char *const *data, size_t ndata, struct err *e) must_check;
 
 /* Attach a detached mount on what targetfd is. */

@@ -16,29 +16,24 @@
 
 enum { SAID_MAX = 1000, START_FAILED = 127 };
 
-json_t *hook_state(const char *id, const char *status, pid_t pid, const char *bundle,
-	const struct spec_pairs *annotations)
+/* The state of a container; pid 0: none. Source: runtime-spec runtime.md "State". */
+static json_t *state_of(
+	const struct spec *s, const char *id, const char *status, pid_t pid, const char *bundle)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "ociVersion", SPEC_VERSION, "id", id,
-		"status", status, "bundle", bundle);
+	json_t *annotations = s->annotations.n ? json_object() : NULL;
 
-	if (pid)
-		json_object_set_new(o, "pid", json_integer(pid));
-	if (annotations && annotations->n) {
-		json_t *a = json_object();
-
-		for (size_t i = 0; i < annotations->n; i++)
-			json_object_set_new(
-				a, annotations->v[i].name, json_string(annotations->v[i].value));
-		json_object_set_new(o, "annotations", a);
-	}
-	return o;
+	for (size_t i = 0; i < s->annotations.n; i++)
+		json_object_set_new(annotations, s->annotations.v[i].name,
+			json_string(s->annotations.v[i].value));
+	return json_pack("{s:s, s:s, s:s, s:s, s:o*, s:o*}", "ociVersion", SPEC_VERSION, "id", id,
+		"status", status, "bundle", bundle, "pid", pid ? json_integer(pid) : NULL,
+		"annotations", annotations);
 }
 
 char *hook_state_text(
 	const struct spec *s, const char *id, const char *status, pid_t pid, const char *bundle)
 {
-	auto_json json_t *o = hook_state(id, status, pid, bundle, &s->annotations);
+	auto_json json_t *o = state_of(s, id, status, pid, bundle);
 
 	return json_dumps(o, JSON_COMPACT);
 }
@@ -49,7 +44,7 @@ char *hook_agent_text(const struct spec *s, const char *id, const char *status, 
 	const char *metadata = s->seccomp.listener_metadata;
 	auto_json json_t *o = json_pack("{s:s, s:[s], s:i, s:s, s:o}", "ociVersion", SPEC_VERSION,
 		"fds", "seccompFd", "pid", process, "metadata", metadata ? metadata : "", "state",
-		hook_state(id, status, first, bundle, &s->annotations));
+		state_of(s, id, status, first, bundle));
 
 	return json_dumps(o, JSON_COMPACT);
 }
@@ -65,9 +60,8 @@ static void become_hook(const struct spec_hook *h, int in, int out)
 	/* Not longer than the runtime that waits for it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	process_reset_signals();
-	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir("/") < 0)
-		_exit(START_FAILED);
-	if (sys_close_range(3, ~0U, 0) < 0)
+	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir("/") < 0 ||
+		sys_close_range(3, ~0U, 0) < 0)
 		_exit(START_FAILED);
 	execve(h->path, (char *const *)(uintptr_t)args, (char *const *)(uintptr_t)env);
 	dprintf(2, "exec: %s", strerror(errno));
@@ -107,11 +101,10 @@ static int failed(int status, int out, struct err *e)
 
 	said[n > 0 ? n : 0] = '\0';
 	str_plain(said, "\n\t");
-	if (WIFEXITED(status))
-		return err_set(e, ERR_SYSTEM, "ended with status %d%s%s", WEXITSTATUS(status),
-			*said ? ": " : "", said);
-	return err_set(e, ERR_SYSTEM, "killed by signal %d%s%s", WTERMSIG(status),
-		*said ? ": " : "", said);
+	return err_set(e, ERR_SYSTEM, "%s %d%s%s",
+		WIFEXITED(status) ? "ended with status" : "killed by signal",
+		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), *said ? ": " : "",
+		said);
 }
 
 /* Files in memory, not pipes: a hook that does not read its input, or leaves a daemon that keeps

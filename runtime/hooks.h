@@ -11,13 +11,7 @@
 int hooks_run(
 	const struct spec *s, enum hook_kind kind, const char *state, struct err *e) must_check;
 
-/* The state of a container as hooks, agents and `state` show it: ociVersion, id, status, pid (0:
- * left out), bundle, annotations (NULL: none). Source: runtime-spec runtime.md "State". To
- * json_decref(). */
-json_t *hook_state(const char *id, const char *status, pid_t pid, const char *bundle,
-	const struct spec_pairs *annotations);
-
-/* The same as text, for a container of this spec; to free(). */
+/* The state of a container (pid 0: left out) as hooks get it; to free(). */
 char *hook_state_text(
 	const struct spec *s, const char *id, const char *status, pid_t pid, const char *bundle);
 /* What a seccomp agent gets with a listener: config-linux.md "Container Process State". process:

@@ -6,15 +6,14 @@
 
 #include "runtime/spec.h"
 
-/* Write the maps of the user namespace that process `pid` has just made. As root directly; without,
- * through newuidmap and newgidmap when they are there and the maps need them, else the one id of
- * the caller ("deny" goes to setgroups then). Errors: DENIED names the range that the host does not
- * grant (/etc/subuid). */
+/* Write the maps of the user namespace that process `pid` has just made: as root, or of the one id
+ * of the caller, directly; else by newuidmap and newgidmap. Errors: DENIED names the range that the
+ * host does not grant. */
 int idmap_write(pid_t pid, const struct spec_idmaps *uids, const struct spec_idmaps *gids,
 	struct err *e) must_check;
 
-/* A user namespace with these maps, for an id-mapped mount: made by a process that lives no longer
- * than the call. Needs root. Returns an fd. */
+/* A user namespace with these maps, for an id-mapped mount; no process stays in it. Needs root.
+ * Returns an fd. */
 int idmap_namespace(
 	const struct spec_idmaps *uids, const struct spec_idmaps *gids, struct err *e) must_check;
 

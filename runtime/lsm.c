@@ -25,14 +25,10 @@ bool lsm_has_selinux(void)
 	return statfs("/sys/fs/selinux", &fs) == 0 && fs.f_type == SELINUX_MAGIC;
 }
 
-static bool wants_apparmor(const struct spec_process *p)
+/* Is one asked for? */
+static bool wants(const char *profile)
 {
-	return p->apparmor && *p->apparmor;
-}
-
-static bool wants_selinux(const struct spec_process *p)
-{
-	return p->selinux && *p->selinux;
+	return profile && *profile;
 }
 
 /* Without AppArmor a process is what the profile "unconfined" would make it. */
@@ -46,9 +42,9 @@ static int lacks_apparmor(const struct spec_process *p, struct err *e)
 
 int lsm_check(const struct spec_process *p, struct err *e)
 {
-	if (wants_apparmor(p) && !lsm_has_apparmor() && lacks_apparmor(p, e) < 0)
+	if (wants(p->apparmor) && !lsm_has_apparmor() && lacks_apparmor(p, e) < 0)
 		return -1;
-	if (wants_selinux(p) && !lsm_has_selinux())
+	if (wants(p->selinux) && !lsm_has_selinux())
 		return err_set(
 			e, ERR_UNSUPPORTED, "process.selinuxLabel: this host does not run SELinux");
 	return 0;
@@ -72,9 +68,9 @@ static int apply_apparmor(const struct spec_process *p, int proc, struct err *e)
 
 int lsm_apply(const struct spec_process *p, int proc, struct err *e)
 {
-	if (wants_apparmor(p) && apply_apparmor(p, proc, e) < 0)
+	if (wants(p->apparmor) && apply_apparmor(p, proc, e) < 0)
 		return -1;
-	if (wants_selinux(p) && procfs_write(proc, "self/attr/exec", p->selinux, e) < 0)
+	if (wants(p->selinux) && procfs_write(proc, "self/attr/exec", p->selinux, e) < 0)
 		return err_ctx(e, "process.selinuxLabel");
 	return 0;
 }

@@ -5,13 +5,11 @@
 
 #include "runtime/spec.h"
 
-/* In the host's mount namespace, before anything is made: does the host have what p asks for?
- * UNSUPPORTED names the field. */
+/* Before anything is made: does the host have what p asks for? UNSUPPORTED names the field. */
 int lsm_check(const struct spec_process *p, struct err *e) must_check;
 
-/* The profile or label that the next exec of the calling process takes. proc: the root of a procfs.
- * Nothing when p asks for none. Errors: UNSUPPORTED as above; NOT_FOUND for a profile that is not
- * loaded. */
+/* What p asks for is taken by the next exec of the calling process. proc: the root of a procfs.
+ * Errors: UNSUPPORTED as above; NOT_FOUND for a profile that is not loaded. */
 int lsm_apply(const struct spec_process *p, int proc, struct err *e) must_check;
 
 /* Is there one? For `features`, and before a mount label is given to a file system. */

@@ -15,8 +15,7 @@ struct mount_options {
 	bool bind, bind_all;                   /* "bind", "rbind" */
 	bool remount;          /* change the mount that is at the destination already */
 	bool tmpcopyup;        /* a tmpfs that starts with what it covers */
-	bool idmap, idmap_all; /* "idmap", "ridmap": by the mount's maps, or by the
-				  container's */
+	bool idmap, idmap_all; /* by the mount's maps, or by the container's */
 	bool src_nofollow;     /* a link is the source, not what it leads to */
 	bool dest_nofollow;    /* the destination may not be a link */
 	bool copy_symlink;     /* a source that is a link: make the same link instead */

@@ -8,20 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "base/str.h"
 #include "base/sys.h"
 
-enum { LINKS_MAX = 16, TRIES_MAX = 4096 };
+enum { TRIES_MAX = 4096 };
 
-/* The mount that a descriptor is on, and whether it is the root of that. */
-struct on_mount {
-	uint64_t id;
-	bool root;
-};
-
-static int on_mount(int fd, struct on_mount *m, struct err *e)
+/* The mount that a descriptor is on. 1: it is the root of that, 0: not. */
+static int on_mount(int fd, uint64_t *id, struct err *e)
 {
 	struct statx st;
 
@@ -29,20 +23,17 @@ static int on_mount(int fd, struct on_mount *m, struct err *e)
 		return err_sys(e, "statx");
 	if (!(st.stx_mask & STATX_MNT_ID) || !(st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
 		return err_set(e, ERR_UNSUPPORTED, "this kernel has no statx mount ids");
-	m->id = st.stx_mnt_id;
-	m->root = st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-	return 0;
+	*id = st.stx_mnt_id;
+	return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 int own_mounts_add(struct own_mounts *o, int fd, struct err *e)
 {
-	struct on_mount m;
-
 	if (o->n == OWN_MOUNTS_MAX)
 		return err_set(e, ERR_USAGE, "more than %d tmpfs mounts", OWN_MOUNTS_MAX);
-	if (on_mount(fd, &m, e) < 0)
+	if (on_mount(fd, &o->ids[o->n], e) < 0)
 		return -1;
-	o->ids[o->n++] = m.id;
+	o->n++;
 	return 0;
 }
 
@@ -54,74 +45,40 @@ static bool is_own(const struct own_mounts *o, uint64_t id)
 	return false;
 }
 
-int own_mounts_has(const struct own_mounts *o, int fd, struct err *e)
+bool own_mounts_has(const struct own_mounts *o, int fd)
 {
-	struct on_mount m;
+	uint64_t id;
 
-	return on_mount(fd, &m, e) < 0 ? -1 : is_own(o, m.id);
-}
-
-static int open_how(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
-{
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags, .resolve = resolve};
-
-	for (int tries = 0;; tries++) { /* EAGAIN: a rename raced with the walk */
-		int fd = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
-
-		if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || tries == 64)
-			return fd;
-	}
-}
-
-static int open_point(int rootfd, const char *path, uint64_t flags, bool no_links)
-{
-	return open_how(rootfd, path, flags,
-		RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | (no_links ? RESOLVE_NO_SYMLINKS : 0));
+	return on_mount(fd, &id, NULL) >= 0 && is_own(o, id);
 }
 
 /* A path being made. */
 struct making {
 	int root;
 	const struct own_mounts *own;
-	bool no_links;
 	char path[PATH_MAX];
-	unsigned links; /* to nowhere, followed so far */
+	bool no_links;
+	bool linked; /* a link to nowhere was followed */
 };
 
-/* The length of the path without its last component: "/a/b/" -> "/a". */
+/* The path as far as its first n bytes. */
+static int open_part(const struct making *m, size_t n, int flags)
+{
+	char part[PATH_MAX];
+
+	snprintf(part, sizeof(part), "%.*s", n ? (int)n : 1, n ? m->path : "/");
+	return sys_openat2(m->root, part, O_PATH | flags, 0,
+		RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | (m->no_links ? RESOLVE_NO_SYMLINKS : 0));
+}
+
+/* The length of the path without its last component: "/a/b/" -> "/a/". */
 static size_t parent_length(const char *path, size_t n)
 {
 	while (n && path[n - 1] == '/')
 		n--;
 	while (n && path[n - 1] != '/')
 		n--;
-	while (n && path[n - 1] == '/')
-		n--;
 	return n;
-}
-
-static int open_prefix(const struct making *m, size_t n)
-{
-	char prefix[PATH_MAX];
-
-	memcpy(prefix, n ? m->path : "/", n ? n : 1);
-	prefix[n ? n : 1] = '\0';
-	return open_point(m->root, prefix, 0, m->no_links);
-}
-
-/* The longest part of the path that exists; its length in *done. */
-static int open_existing(const struct making *m, size_t *done)
-{
-	for (size_t n = strlen(m->path);;) {
-		int fd;
-
-		n = parent_length(m->path, n);
-		fd = open_prefix(m, n);
-		if (fd >= 0 || errno != ENOENT || !n) {
-			*done = n;
-			return fd;
-		}
-	}
 }
 
 /* The missing component turned out to be a link to nowhere: go on where it points. */
@@ -130,19 +87,15 @@ static int follow(
 {
 	char target[PATH_MAX], next[PATH_MAX];
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
-	int len;
 
 	if (n < 0 && errno == EINVAL) /* made by somebody else meanwhile */
 		return 0;
 	if (n < 0)
 		return err_sys(e, "%s", m->path);
 	target[n] = '\0';
-	if (++m->links > LINKS_MAX)
-		return err_set(e, ERR_CORRUPT, "%s: too many links", m->path);
-	len = target[0] == '/'
-		      ? snprintf(next, sizeof(next), "%s%s", target, rest)
-		      : snprintf(next, sizeof(next), "%.*s/%s%s", (int)done, m->path, target, rest);
-	if (len < 0 || (size_t)len >= sizeof(next))
+	m->linked = true;
+	if (snprintf(next, sizeof(next), "%.*s%s%s", *target == '/' ? 0 : (int)done, m->path,
+		    target, rest) >= (int)sizeof(next))
 		return err_set(e, ERR_CORRUPT, "%s: path too long", m->path);
 	return str_copy(m->path, sizeof(m->path), next);
 }
@@ -157,26 +110,23 @@ static int refuse_link(const struct making *m, struct err *e)
  * on, without links. */
 static int open_in_volume(const struct making *m, size_t done, uint64_t id, struct err *e)
 {
-	char rest[PATH_MAX] = ".";
-	struct on_mount on;
+	char rest[PATH_MAX];
+	uint64_t on;
 
-	if (m->links)
+	if (m->linked)
 		return refuse_link(m, e);
 	for (size_t n = done;; n = parent_length(m->path, n)) {
-		auto_fd int top = open_prefix(m, n);
-		int fd;
+		auto_fd int top = open_part(m, n, 0);
+		int fd, is_root = top < 0 ? err_sys(e, "%s", m->path) : on_mount(top, &on, e);
 
-		if (top < 0)
-			return err_sys(e, "%s", m->path);
-		if (on_mount(top, &on, e) < 0)
+		if (is_root < 0)
 			return -1;
-		if (on.id != id || (!on.root && !n))
+		if (on != id || (!is_root && !n))
 			return refuse_link(m, e);
-		if (!on.root)
+		if (!is_root)
 			continue;
-		if (done > n)
-			snprintf(rest, sizeof(rest), "./%.*s", (int)(done - n), m->path + n);
-		fd = open_how(top, rest, O_DIRECTORY,
+		snprintf(rest, sizeof(rest), "./%.*s", (int)(done - n), m->path + n);
+		fd = sys_openat2(top, rest, O_PATH | O_DIRECTORY, 0,
 			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 		if (fd < 0 && errno == ELOOP)
 			return refuse_link(m, e);
@@ -195,40 +145,35 @@ static int make_one(int dir, const char *name, bool file)
 /* Make the first missing component of m->path. 0: made, or followed a link. */
 static int make_next(struct making *m, enum point_kind kind, struct err *e)
 {
-	struct on_mount on;
+	size_t done = strlen(m->path), len;
 	char name[NAME_MAX + 1];
-	size_t done, len;
-	const char *p, *rest;
-	bool mine;
+	const char *rest;
+	uint64_t id;
+	auto_fd int dir = -1, place = -1;
 
-	auto_fd int dir = open_existing(m, &done);
+	do {
+		done = parent_length(m->path, done);
+		dir = open_part(m, done, 0);
+	} while (dir < 0 && errno == ENOENT && done);
 	if (dir < 0)
 		return err_sys(e, "%s", m->path);
-	p = m->path + done;
-	p += strspn(p, "/");
-	len = strcspn(p, "/");
-	rest = p + len;
+	len = strcspn(m->path + done, "/");
+	rest = m->path + done + len;
 	if (len > NAME_MAX)
 		return err_set(e, ERR_CORRUPT, "%s: name too long", m->path);
-	memcpy(name, p, len);
-	name[len] = '\0';
+	snprintf(name, sizeof(name), "%.*s", (int)len, m->path + done);
 	if (!len || str_eq(name, "..") || str_eq(name, "."))
 		return err_set(e, ERR_CORRUPT, "%s: '%s' behind a missing folder", m->path, name);
-	if (on_mount(dir, &on, e) < 0)
+	if (on_mount(dir, &id, e) < 0)
 		return -1;
-	mine = is_own(m->own, on.id);
-	if (!mine) {
-		int fd = open_in_volume(m, done, on.id, e);
-
-		if (fd < 0)
-			return -1;
-		sys_close_ref(&dir);
-		dir = fd;
-	}
-	if (make_one(dir, name, kind == POINT_FILE && rest[strspn(rest, "/")] == '\0') == 0)
+	bool mine = is_own(m->own, id);
+	place = mine ? steal_fd(&dir) : open_in_volume(m, done, id, e);
+	if (place < 0)
+		return -1;
+	if (make_one(place, name, kind == POINT_FILE && rest[strspn(rest, "/")] == '\0') == 0)
 		return 0;
 	if (errno == EEXIST && mine && !m->no_links)
-		return follow(m, done, dir, name, rest, e);
+		return follow(m, done, place, name, rest, e);
 	if (errno == EEXIST)
 		return refuse_link(m, e);
 	return err_sys(e, "make %.*s", (int)(rest - m->path), m->path);
@@ -237,7 +182,7 @@ static int make_next(struct making *m, enum point_kind kind, struct err *e)
 /* What is there is not what was looked for: say what it is. */
 static int explain(const struct making *m, const char *path, enum point_kind kind, struct err *e)
 {
-	auto_fd int fd = open_point(m->root, m->path, 0, m->no_links);
+	auto_fd int fd = open_part(m, strlen(m->path), 0);
 
 	if (fd < 0)
 		return err_set(e, ERR_CORRUPT, "%s: part of it is not a directory", path);
@@ -245,25 +190,19 @@ static int explain(const struct making *m, const char *path, enum point_kind kin
 		kind == POINT_DIR ? "not a directory" : "a directory, not a file");
 }
 
-static bool is_kind(int fd, enum point_kind kind)
-{
-	struct stat st;
-
-	return kind == POINT_DIR || (sys_fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode));
-}
-
 int mount_point(int rootfd, const char *path, enum point_kind kind, bool no_links,
 	const struct own_mounts *own, struct err *e)
 {
 	struct making m = {.root = rootfd, .own = own, .no_links = no_links};
+	struct stat st;
 
 	if (str_copy(m.path, sizeof(m.path), path) < 0)
 		return err_set(e, ERR_CORRUPT, "%.100s...: path too long", path);
 	for (int tries = 0; tries < TRIES_MAX; tries++) {
-		auto_fd int fd =
-			open_point(rootfd, m.path, kind == POINT_DIR ? O_DIRECTORY : 0, no_links);
+		auto_fd int fd = open_part(&m, strlen(m.path), kind == POINT_DIR ? O_DIRECTORY : 0);
 
-		if (fd >= 0 && is_kind(fd, kind))
+		if (fd >= 0 &&
+			(kind == POINT_DIR || (sys_fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))))
 			return steal_fd(&fd);
 		if (fd >= 0 || errno == ENOTDIR)
 			return explain(&m, path, kind, e);
@@ -276,4 +215,17 @@ int mount_point(int rootfd, const char *path, enum point_kind kind, bool no_link
 			return -1;
 	}
 	return err_set(e, ERR_CORRUPT, "%s: it changes all the time", path);
+}
+
+int mount_point_folder(int rootfd, const char *path, const char **name, bool no_links,
+	const struct own_mounts *own, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	if (str_copy(dir, sizeof(dir), path) < 0)
+		return err_set(e, ERR_CORRUPT, "%.100s...: path too long", path);
+	dir[slash - path + (slash == path)] = '\0';
+	*name = slash + 1;
+	return mount_point(rootfd, dir, POINT_DIR, no_links, own, e);
 }

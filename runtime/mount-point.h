@@ -8,17 +8,13 @@
 #include "base/err.h"
 
 /* Mounts that are the container's own: the root, and the tmpfs that this start mounted. All others
- * are volumes, which somebody else may own, and change while we work.
- *
- * Where a missing mount point is made:
+ * are volumes, which somebody else may own, and change while we work. A missing mount point is made
  *
  *	own mount	also over links, which lead into the root only; a link to nowhere gets its
  *			target made
- *	volume		where no link has a say: every name between the root of the volume and the
- *			new one is looked up without links and below that root. That is what engines
- *			rely on (a volume in a volume), and it makes nothing but what the config
- *			names. Through a link of the image or of the volume it would be made where
- *			somebody else chose (CVE-2024-45310, CVE-2024-0133): refused
+ *	volume		only where every name between the root of the volume and the new one is
+ *			no link (a volume in a volume): over one it would be made where somebody
+ *			else chose (CVE-2024-45310, CVE-2024-0133)
  *
  * A read-only volume stays as it is: the kernel refuses. */
 enum { OWN_MOUNTS_MAX = 64 };
@@ -27,16 +23,19 @@ struct own_mounts {
 	unsigned n;
 };
 int own_mounts_add(struct own_mounts *o, int fd, struct err *e) must_check;
-/* Is fd in one of them? 1, 0 or -1. */
-int own_mounts_has(const struct own_mounts *o, int fd, struct err *e) must_check;
+/* Is fd in one of them? */
+bool own_mounts_has(const struct own_mounts *o, int fd);
 
 enum point_kind { POINT_DIR, POINT_FILE };
 
-/* Open path (absolute, as the container names it) below rootfd with O_PATH, making what is missing
- * as said above: folders 0755, files 0644, both less umask. Links are followed inside the root
- * only; with no_links there may be none (kernel file systems: an image must not choose where /proc
- * goes). Errors: CORRUPT names the path, DENIED for a link into a volume. */
+/* Open path (absolute, as the container names it) below rootfd with O_PATH, making what is missing:
+ * folders 0755, files 0644, less umask. Links stay inside the root; with no_links there may be none
+ * (an image must not choose where /proc goes). Errors: CORRUPT names the path, DENIED for a link
+ * into a volume. */
 int mount_point(int rootfd, const char *path, enum point_kind kind, bool no_links,
+	const struct own_mounts *own, struct err *e) must_check;
+/* The same for the folder that path lies in; *name receives the rest of path. */
+int mount_point_folder(int rootfd, const char *path, const char **name, bool no_links,
 	const struct own_mounts *own, struct err *e) must_check;
 
 #endif

@@ -22,66 +22,64 @@ static int new_cover(bool folder, int null, struct err *e)
 	return fd < 0 || fs_attr(fd, false, attrs, 0, MS_PRIVATE, e) < 0 ? -1 : steal_fd(&fd);
 }
 
-/* The first is new, and attached; the others are copies of it, since a mount can be attached only
- * once. *first: it, or -1. */
-static int cover(int *first, bool folder, int null, struct err *e)
-{
-	if (*first >= 0)
-		return fs_bind(*first, "", false, e);
-	*first = new_cover(folder, null, e);
-	return *first < 0 ? -1 : fcntl(*first, F_DUPFD_CLOEXEC, 0);
-}
+struct masks {
+	int null;
+	int covers[2]; /* attached ones, of files and of folders; -1: none yet */
+};
 
-/* Open a path of the config's lists; *fd is -1 when it is not there. */
-static int open_listed(int root, const char *path, int *fd, struct err *e)
-{
-	*fd = sys_open_in_root(root, path, O_PATH, 0);
-	return *fd < 0 && errno != ENOENT && errno != ENOTDIR ? err_sys(e, "open") : 0;
-}
-
-static int mask_one(int covers[2], int at, int null, struct err *e)
+static int mask_one(int at, struct masks *m, struct err *e)
 {
 	struct stat st;
 
 	if (sys_fstat(at, &st) < 0)
 		return err_sys(e, "stat");
-	bool folder = S_ISDIR(st.st_mode);
-	auto_fd int mnt = cover(&covers[folder], folder, null, e);
-	return mnt < 0 ? -1 : fs_attach(mnt, at, e);
+	/* A mount can be attached only once: the others are copies of the first. */
+	int *first = &m->covers[S_ISDIR(st.st_mode)];
+	auto_fd int mnt = *first < 0 ? new_cover(S_ISDIR(st.st_mode), m->null, e)
+				     : fs_bind(*first, "", false, e);
+	if (mnt < 0 || fs_attach(mnt, at, e) < 0)
+		return -1;
+	if (*first < 0)
+		*first = steal_fd(&mnt);
+	return 0;
+}
+
+static int read_only_one(int at, struct masks *unused, struct err *e)
+{
+	auto_fd int mnt = fs_bind(at, "", true, e);
+
+	(void)unused;
+	if (mnt < 0 || fs_attr(mnt, true, MOUNT_ATTR_RDONLY, 0, 0, e) < 0)
+		return -1;
+	return fs_attach(mnt, at, e);
+}
+
+/* Those paths that are there. */
+static int each_path(int root, const struct strings *paths, const char *what,
+	int (*fn)(int at, struct masks *m, struct err *e), struct masks *m, struct err *e)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		auto_fd int at = sys_open_in_root(root, paths->v[i], O_PATH, 0);
+
+		if (at < 0 && (errno == ENOENT || errno == ENOTDIR))
+			continue;
+		if ((at < 0 ? err_sys(e, "open") : fn(at, m, e)) < 0)
+			return err_ctx(e, "%s %s", what, paths->v[i]);
+	}
+	return 0;
 }
 
 int mounts_mask(int root, int null, const struct strings *paths, struct err *e)
 {
-	int covers[2] = {-1, -1}; /* of files, of folders */
-	int rc = 0;
+	struct masks m = {null, {-1, -1}};
+	int rc = each_path(root, paths, "mask", mask_one, &m, e);
 
-	for (size_t i = 0; i < paths->n && rc == 0; i++) {
-		auto_fd int at = -1;
-
-		rc = open_listed(root, paths->v[i], &at, e);
-		if (rc == 0 && at >= 0)
-			rc = mask_one(covers, at, null, e);
-		if (rc < 0)
-			err_ctx(e, "mask %s", paths->v[i]);
-	}
-	sys_close_ref(&covers[0]);
-	sys_close_ref(&covers[1]);
+	sys_close_ref(&m.covers[0]);
+	sys_close_ref(&m.covers[1]);
 	return rc;
 }
 
 int mounts_readonly(int root, const struct strings *paths, struct err *e)
 {
-	for (size_t i = 0; i < paths->n; i++) {
-		auto_fd int at = -1;
-
-		if (open_listed(root, paths->v[i], &at, e) < 0)
-			return err_ctx(e, "read-only path %s", paths->v[i]);
-		if (at < 0)
-			continue;
-		auto_fd int mnt = fs_bind(at, "", true, e);
-		if (mnt < 0 || fs_attr(mnt, true, MOUNT_ATTR_RDONLY, 0, 0, e) < 0 ||
-			fs_attach(mnt, at, e) < 0)
-			return err_ctx(e, "read-only path %s", paths->v[i]);
-	}
-	return 0;
+	return each_path(root, paths, "read-only path", read_only_one, NULL, e);
 }

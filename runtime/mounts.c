@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <linux/mount.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include "base/str.h"
@@ -14,6 +12,7 @@
 #include "runtime/fs-mount.h"
 #include "runtime/idmap.h"
 #include "runtime/lsm.h"
+#include "runtime/procfs.h"
 
 /* Kernel file systems: their mount points may not be links, and an image can't give a source. */
 static const struct kernel_type {
@@ -32,6 +31,7 @@ static const struct kernel_type *kernel_type(const char *type)
 	return NULL;
 }
 
+/* A new mount of this type? */
 static bool is_type(const struct mount_plan *m, const char *type)
 {
 	return !m->o.bind && m->m->type && str_eq(m->m->type, type);
@@ -55,26 +55,22 @@ static bool stays_peer(const struct spec *s, const struct mount_options *o)
 /* By the letters alone, as other runtimes do: "/a/../b" is /b even when /a is a link. */
 static const char *clean_path(const char *path, struct arena *mem)
 {
-	char *out = arena_alloc(mem, strlen(path) + 2);
-	size_t n = 0;
+	char *out = arena_alloc(mem, strlen(path) + 2), *rest = arena_strdup(mem, path), *end = out;
 
-	for (const char *p = path; *p;) {
-		size_t len = strcspn(p, "/");
+	for (const char *part; (part = strsep(&rest, "/"));) {
+		size_t n = strlen(part);
 
-		if (len == 2 && p[0] == '.' && p[1] == '.') {
-			while (n && out[--n] != '/')
+		if (str_eq(part, "..")) {
+			while (end > out && *--end != '/')
 				;
-		} else if (len && !(len == 1 && p[0] == '.')) {
-			out[n++] = '/';
-			memcpy(out + n, p, len);
-			n += len;
+		} else if (n && !str_eq(part, ".")) {
+			*end++ = '/';
+			memcpy(end, part, n);
+			end += n;
 		}
-		p += len + strspn(p + len, "/");
 	}
-	out[n ? n : 1] = '\0';
-	if (!n)
-		out[0] = '/';
-	return out;
+	*end = '\0';
+	return *out ? out : "/";
 }
 
 /* The end of an option: at a comma that is neither quoted nor escaped. */
@@ -100,7 +96,7 @@ static void split_data(struct mount_options *o, struct arena *mem)
 	size_t max = 1;
 
 	for (size_t i = 0; i < in.n; i++)
-		max += strlen(in.v[i]) + 1;
+		max += strlen(in.v[i]);
 	o->data = (struct strings){arena_alloc(mem, max * sizeof(*in.v)), 0};
 	for (size_t i = 0; i < in.n; i++)
 		for (const char *p = in.v[i]; *p; p += *p == ',') {
@@ -142,30 +138,29 @@ static int check_plan(const struct spec *s, const struct mount_plan *p, struct e
 
 int mounts_plan(const struct spec *s, struct arena *mem, struct mount_plan **v, struct err *e)
 {
-	const char *label = s->mount_label && lsm_has_selinux() ? s->mount_label : NULL;
+	bool labels = s->mount_label && lsm_has_selinux();
 
 	*v = arena_alloc(mem, (s->nmounts + 1) * sizeof(**v));
 	for (size_t i = 0; i < s->nmounts; i++) {
 		struct mount_plan *p = &(*v)[i];
-		const struct kernel_type *t;
+		const struct spec_mount *m = &s->mounts[i];
+		const struct kernel_type *t = kernel_type(m->type);
 
-		p->m = &s->mounts[i];
-		p->fd = -1;
-		p->destination = clean_path(p->m->destination, mem);
-		if (mount_options_parse(&p->o, &p->m->options, mem, e) < 0)
-			return err_ctx(e, "mount %s", p->m->destination);
-		if (p->m->type && str_eq(p->m->type, "bind"))
-			p->o.bind = true;
+		*p = (struct mount_plan){
+			.m = m, .fd = -1, .destination = clean_path(m->destination, mem)};
+		if (labels && !(t && t->unlabelled))
+			p->label = s->mount_label;
+		if (mount_options_parse(&p->o, &m->options, mem, e) < 0)
+			return err_ctx(e, "mount %s", m->destination);
+		p->o.bind |= m->type && str_eq(m->type, "bind");
 		if (check_plan(s, p, e) < 0)
-			return err_ctx(e, "mount %s", p->m->destination);
+			return err_ctx(e, "mount %s", m->destination);
 		split_data(&p->o, mem);
 		if (is_type(p, "tmpfs") && !p->o.remount) {
 			p->sealed = (p->o.set | p->o.set_all) & MOUNT_ATTR_RDONLY;
 			p->o.set &= ~(uint64_t)MOUNT_ATTR_RDONLY;
 			p->o.set_all &= ~(uint64_t)MOUNT_ATTR_RDONLY;
 		}
-		t = kernel_type(p->m->type);
-		p->label = t && t->unlabelled ? NULL : label;
 	}
 	return 0;
 }
@@ -234,28 +229,16 @@ static const char *const over_proc[] = {"/proc/cpuinfo", "/proc/diskstats", "/pr
 	"/proc/stat", "/proc/swaps", "/proc/uptime", "/proc/loadavg", "/proc/slabinfo",
 	"/proc/sys/kernel/ns_last_pid", "/proc/sys/crypto/fips_enabled"};
 
-static int is_procfs(int fd, struct err *e)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) < 0 ? err_sys(e, "statfs") : fs.f_type == PROC_SUPER_MAGIC;
-}
-
 /* Nothing but a procfs is mounted on or inside a procfs, whatever way led there: it could send
  * elsewhere what we or the container believe to read from and write to the kernel (CVE-2019-16884,
  * CVE-2025-52881). mnt -1: a new mount of another kind. */
 static int check_procfs(const struct mount_plan *m, int at, int mnt, struct err *e)
 {
-	int in = str_eq(m->destination, "/proc") ? 1 : is_procfs(at, e);
-
-	if (in <= 0)
-		return in;
+	if ((!str_eq(m->destination, "/proc") && !procfs_is(at)) || procfs_is(mnt))
+		return 0;
 	for (size_t i = 0; i < sizeof(over_proc) / sizeof(over_proc[0]); i++)
 		if (str_eq(over_proc[i], m->destination))
 			return 0;
-	in = mnt < 0 ? 0 : is_procfs(mnt, e);
-	if (in)
-		return in < 0 ? -1 : 0;
 	return err_set(e, ERR_USAGE, "nothing can be mounted on /proc or inside it");
 }
 
@@ -297,22 +280,19 @@ static int open_at(struct mounts_place *p, const struct mount_plan *m, enum poin
 /* Option copy-symlink: 1 when the source is a link, and the same one is at the destination now. */
 static int copy_symlink(struct mounts_place *p, const struct mount_plan *m, struct err *e)
 {
-	char want[PATH_MAX], have[PATH_MAX], dir[PATH_MAX];
-	const char *slash = strrchr(m->destination, '/');
+	char want[PATH_MAX], have[PATH_MAX];
 	ssize_t n = readlinkat(p->bundle, m->m->source, want, sizeof(want) - 1);
+	const char *name;
 
 	if (n < 0)
 		return errno == EINVAL ? 0 : err_sys(e, "%s", m->m->source);
 	want[n] = '\0';
-	if (str_copy(dir, sizeof(dir), m->destination) < 0)
-		return err_set(e, ERR_CORRUPT, "path too long");
-	dir[slash == m->destination ? 1 : slash - m->destination] = '\0';
-	auto_fd int at = mount_point(p->root, dir, POINT_DIR, false, &p->own, e);
+	auto_fd int at = mount_point_folder(p->root, m->destination, &name, false, &p->own, e);
 	if (at < 0)
 		return -1;
-	if (sys_symlinkat(want, at, slash + 1) == 0)
+	if (sys_symlinkat(want, at, name) == 0)
 		return 1;
-	n = errno == EEXIST ? readlinkat(at, slash + 1, have, sizeof(have) - 1) : -1;
+	n = errno == EEXIST ? readlinkat(at, name, have, sizeof(have) - 1) : -1;
 	if (n < 0)
 		return err_sys(e, "make the link");
 	have[n] = '\0';
@@ -391,25 +371,25 @@ static int new_mount(const struct mount_plan *m, int at, struct err *e)
  * its own; of the host's it may see only what it can see anyway. */
 static int new_or_host(struct mounts_place *p, const struct mount_plan *m, int at, struct err *e)
 {
-	enum { LOCKABLE = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC };
+	enum {
+		LOCKABLE =
+			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
+	};
 	const struct kernel_type *t = kernel_type(m->m->type);
+	uint64_t set = (m->o.set & LOCKABLE) | (is_type(m, "sysfs") ? MOUNT_ATTR_RDONLY : 0);
+	bool own = is_type(m, "proc") && spec_has_ns(p->spec, NS_PID);
 	struct err why = {0};
-	uint64_t set = m->o.set & (LOCKABLE | MOUNT_ATTR_RDONLY);
 	int fd = new_mount(m, at, &why);
 
 	if (fd >= 0)
 		return fd;
-	if (why.sys != EPERM || !t || !t->host || !spec_has_ns(p->spec, NS_USER) ||
-		(is_type(m, "proc") && spec_has_ns(p->spec, NS_PID))) {
+	if (why.sys != EPERM || !t || !t->host || !spec_has_ns(p->spec, NS_USER) || own) {
 		if (e)
 			*e = why;
 		return -1;
 	}
 	auto_fd int mnt = fs_bind(AT_FDCWD, t->host, true, e);
-	if (mnt < 0 || fs_attr(mnt, true, set | (is_type(m, "sysfs") ? MOUNT_ATTR_RDONLY : 0), 0, 0,
-			       e) < 0)
-		return -1;
-	return steal_fd(&mnt);
+	return mnt < 0 || fs_attr(mnt, true, set, 0, 0, e) < 0 ? -1 : steal_fd(&mnt);
 }
 
 /* mqueue takes no context; its root is labelled as a file. */

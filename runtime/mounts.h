@@ -7,28 +7,25 @@
 #include "runtime/mount-point.h"
 #include "runtime/spec.h"
 
-/* One mount, its options sorted. Made before the container exists, so that a bad option costs
- * nothing. */
+/* One mount, its options sorted, before there is a container to take back. */
 struct mount_plan {
 	const struct spec_mount *m;
 	struct mount_options o;
 	const char *destination; /* absolute, without "//", "." and ".." */
 	const char *label;       /* SELinux context, or NULL */
 	bool sealed;             /* a tmpfs that is read-only, but not before it is filled */
-	int fd; /* a detached copy of a bind's source, made by mounts_open(), or -1 */
+	int fd;                  /* of mounts_open(): a detached copy of a bind's source, or -1 */
 };
 int mounts_plan(
 	const struct spec *s, struct arena *mem, struct mount_plan **v, struct err *e) must_check;
 
 /* In the parent, before the child is cloned: copies of the sources that a child in a user namespace
- * could not reach, those to be id-mapped, which needs rights that the child lacks, and those that
- * stay peers of the host's mounts ("shared" below a shared root). `bundle`: where relative sources
- * start. Nothing for other mounts, and nothing without the right to. */
+ * could not reach, or not id-map, and of those that stay peers of the host's mounts ("shared" below
+ * a shared root). Nothing without the right to. */
 int mounts_open(struct mount_plan *v, const struct spec *s, int bundle, struct err *e) must_check;
 void mounts_close(struct mount_plan *v, size_t n);
 
-/* Where the container is being put together; all descriptors belong to the child's mount namespace.
- */
+/* Where a container is put together; descriptors are of the child's mount namespace. */
 struct mounts_place {
 	const struct spec *spec;
 	int root;   /* the new root, attached */
@@ -39,18 +36,15 @@ struct mounts_place {
 	int sealed[OWN_MOUNTS_MAX]; /* what mounts_seal() makes read-only */
 	unsigned nsealed;
 };
-/* Every mount is made detached, configured, and then attached to an open place. What is mounted in
- * the container is not seen by the host: a bind receives what the host mounts below its source
- * ("slave"), unless its options say otherwise. */
+/* A bind receives what the host mounts below its source ("slave") and shows the host nothing,
+ * unless its options say otherwise. */
 int mounts_make(
 	struct mounts_place *p, const struct mount_plan *v, size_t n, struct err *e) must_check;
 
-/* When mount points, devices and all else that belongs in them is made: a tmpfs whose options say
- * "ro" becomes read-only. */
+/* When all that belongs in them is made: a tmpfs whose options say "ro" becomes read-only. */
 int mounts_seal(struct mounts_place *p, struct err *e) must_check;
 
-/* Bind the verified null device over files and an empty read-only tmpfs over folders: what is not
- * there needs no mask. */
+/* Cover the files among them by the (verified) null device, folders by an empty tmpfs. */
 int mounts_mask(int root, int null, const struct strings *paths, struct err *e) must_check;
 /* Bind paths over themselves, read-only. */
 int mounts_readonly(int root, const struct strings *paths, struct err *e) must_check;

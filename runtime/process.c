@@ -170,7 +170,7 @@ static const struct {
 } common_devices[] = {
 	{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {5, 1}, {5, 2}, {136, -1}, {10, 200}};
 
-static bool is_common(char type, const struct opt_i64 *major, const struct opt_i64 *minor)
+static bool is_common(int type, const struct opt_i64 *major, const struct opt_i64 *minor)
 {
 	for (size_t i = 0; i < sizeof(common_devices) / sizeof(common_devices[0]); i++)
 		if (type == 'c' && major->set && major->v == common_devices[i].major &&

@@ -1,22 +1,23 @@
-/* Writing to the kernel through procfs: only through a descriptor of a procfs that we mounted
- * ourselves, checked file by file, because a path can lead elsewhere (CVE-2019-16884,
- * CVE-2025-52881). */
+/* Writing to the kernel through procfs: only through a descriptor of a verified one, checked file
+ * by file, because a path can lead elsewhere (CVE-2019-16884, CVE-2025-52881). */
 #ifndef RUNTIME_PROCFS_H
 #define RUNTIME_PROCFS_H
 
 #include "runtime/spec.h"
 
-/* A procfs of our own, attached nowhere, of the calling process's pid namespace. Where the kernel
- * does not let a user namespace make one: /proc, verified. Returns an fd. */
+/* A procfs of the calling process's pid namespace, attached nowhere. Where a user namespace may not
+ * make one: /proc, verified. */
 int procfs_open(struct err *e) must_check;
 /* /proc, verified, for what the calling process writes about itself before it is in a container. */
 int procfs_host(struct err *e) must_check;
 
+/* Is fd (-1: no) on a procfs? */
+bool procfs_is(int fd);
+
 /* In the host's namespaces, before anything is made: does every sysctl of s belong to a namespace
- * which the container has to itself, new or joined, and not ours? Others are DENIED, since they
- * would change the host. Names are as sysctl(8) takes them: "net.ipv4.ip_forward",
- * "net/ipv4/ip_forward", and, for an interface with a dot in its name,
- * "net/ipv4/conf/eth0.1/forwarding" or "net.ipv4.conf.eth0/1.forwarding". */
+ * of the container, new or joined, and not ours? Others are DENIED: they would change the host.
+ * Names are as sysctl(8) takes them: "net.ipv4.ip_forward", "net/ipv4/ip_forward",
+ * "net/ipv4/conf/eth0.1/forwarding", "net.ipv4.conf.eth0/1.forwarding". */
 int procfs_check_sysctls(const struct spec *s, struct err *e) must_check;
 /* Set them. proc: the root of a procfs. */
 int procfs_sysctls(int proc, const struct spec *s, struct err *e) must_check;

@@ -25,15 +25,8 @@ static int open_root(struct err *e)
 	return steal_fd(&fd);
 }
 
-bool rdt_available(void)
-{
-	auto_fd int fd = open_root(NULL);
-
-	return fd >= 0;
-}
-
 /* What the kernel says of a refused write is in info/last_cmd_status. */
-static int refused(int root, struct err *e, const char *what)
+static int refused(int root, const char *what, struct err *e)
 {
 	auto_buf struct buf why = BUF_INIT(512);
 
@@ -53,68 +46,51 @@ static int write_file(int root, int dir, const char *name, const char *text, str
 	if (fd < 0)
 		return err_sys(e, "linux.intelRdt: %s", name);
 	if (sys_write_all(fd, text, strlen(text)) < 0)
-		return refused(root, e, name);
+		return refused(root, name, e);
 	return 0;
 }
 
 /* ---- schemata ---- */
 
-/* One after the other, in the order that the spec demands. A line of l3CacheSchema that is about
- * memory bandwidth loses to memBwSchema. */
-static int each_line(const struct spec_intel_rdt *r,
-	int (*fn)(void *ctx, const char *line, struct err *e), void *ctx, struct err *e)
-{
-	for (size_t i = 0; i < r->schemata.n + 2; i++) {
-		const char *text = i == 0 ? r->l3 : i == 1 ? r->membw : r->schemata.v[i - 2];
-
-		while (text && *text) {
-			size_t n = strcspn(text, "\n");
-			auto_free char *line = mem_printf("%.*s\n", (int)n, text);
-			bool skip = n == 0 || (i == 0 && r->membw && str_starts(line, "MB:"));
-
-			if (!skip && fn(ctx, line, e) < 0)
-				return -1;
-			text += n + (text[n] == '\n');
-		}
-	}
-	return 0;
-}
-
 struct class
 {
 	int root, dir;
 	const char *name;
-	struct buf has; /* its schemata */
+	struct buf has; /* the schemata that it must have; empty: it gets them */
 };
 
-static int write_line(void *ctx, const char *line, struct err *e)
+static int has_line(const struct class *c, const char *line, struct err *e)
 {
-	struct class *c = ctx;
-
-	return write_file(c->root, c->dir, "schemata", line, e);
-}
-
-static int compare_line(void *ctx, const char *line, struct err *e)
-{
-	struct class *c = ctx;
-	const char *p = c->has.data;
-
-	while (p && *p) {
+	for (const char *p = c->has.data; *p; p += strcspn(p, "\n")) {
 		p += strspn(p, " \n"); /* the kernel aligns names */
 		if (str_starts(p, line))
 			return 0;
-		p += strcspn(p, "\n");
 	}
 	return err_set(e, ERR_CORRUPT, "linux.intelRdt: class '%.100s' is there, without %.*s",
 		c->name, (int)strcspn(line, "\n"), line);
 }
 
-/* ---- classes ---- */
-
-static bool has_schemata(const struct spec_intel_rdt *r)
+/* One after the other, in the order that the spec demands. A line of l3CacheSchema that is about
+ * memory bandwidth loses to memBwSchema. */
+static int apply_schemata(const struct class *c, const struct spec_intel_rdt *r, struct err *e)
 {
-	return r->l3 || r->membw || r->schemata.n;
+	for (size_t i = 0; i < r->schemata.n + 2; i++) {
+		const char *text = i == 0 ? r->l3 : i == 1 ? r->membw : r->schemata.v[i - 2];
+
+		for (size_t n; text && *text; text += n + (text[n] == '\n')) {
+			n = strcspn(text, "\n");
+			if (n == 0 || (i == 0 && r->membw && str_starts(text, "MB:")))
+				continue;
+			auto_free char *line = mem_printf("%.*s\n", (int)n, text);
+			if ((c->has.data ? has_line(c, line, e)
+					 : write_file(c->root, c->dir, "schemata", line, e)) < 0)
+				return -1;
+		}
+	}
+	return 0;
 }
+
+/* ---- classes ---- */
 
 static int check_name(const char *name, struct err *e)
 {
@@ -124,48 +100,43 @@ static int check_name(const char *name, struct err *e)
 	return 0;
 }
 
-static int enter(struct class *c, const struct spec_intel_rdt *r, bool made, const char *id,
-	const char *pid, struct err *e)
+/* ours: the class gets the schemata, and need not have them. */
+static int enter(struct class *c, const struct spec_intel_rdt *r, bool ours, const char *id,
+	pid_t pid, struct err *e)
 {
-	bool ours = made || !r->clos;
+	char text[16];
 
 	c->dir = sys_openat(c->root, c->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (c->dir < 0)
 		return err_sys(e, "linux.intelRdt.closID: %s", c->name);
-	if (ours && each_line(r, write_line, c, e) < 0)
+	if (!ours && file_read(c->dir, "schemata", &c->has, e) < 0)
 		return -1;
-	if (!ours && has_schemata(r)) {
-		if (file_read(c->dir, "schemata", &c->has, e) < 0 ||
-			each_line(r, compare_line, c, e) < 0)
-			return -1;
-	}
-	if (write_file(c->root, c->dir, "tasks", pid, e) < 0)
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	if (apply_schemata(c, r, e) < 0 || write_file(c->root, c->dir, "tasks", text, e) < 0)
 		return -1;
 	if (!r->monitoring)
 		return 0;
 	auto_free char *group = mem_printf("mon_groups/%s", id);
 	auto_free char *tasks = mem_printf("%s/tasks", group);
 	if (sys_mkdirat(c->dir, group, 0755) < 0 && errno != EEXIST)
-		return refused(c->root, e, "enableMonitoring");
-	return write_file(c->root, c->dir, tasks, pid, e);
+		return refused(c->root, "enableMonitoring", e);
+	return write_file(c->root, c->dir, tasks, text, e);
 }
 
 int rdt_apply_in(int root, const struct spec_intel_rdt *r, const char *id, pid_t pid, struct err *e)
 {
 	struct class c = {root, -1, r->clos ? r->clos : id, BUF_INIT(64 * 1024)};
 	bool made = false;
-	char text[16];
 	int rc;
 
 	if (check_name(c.name, e) < 0 || check_name(id, e) < 0)
 		return -1;
-	if (!r->clos || has_schemata(r)) {
+	if (!r->clos || r->l3 || r->membw || r->schemata.n) {
 		made = sys_mkdirat(root, c.name, 0755) == 0;
 		if (!made && errno != EEXIST)
-			return refused(root, e, c.name);
+			return refused(root, c.name, e);
 	}
-	snprintf(text, sizeof(text), "%d", (int)pid);
-	rc = enter(&c, r, made, id, text, e);
+	rc = enter(&c, r, made || !r->clos, id, pid, e);
 	sys_close_ref(&c.dir);
 	buf_fini(&c.has);
 	if (rc < 0 && made && sys_unlinkat(root, c.name, AT_REMOVEDIR) < 0)

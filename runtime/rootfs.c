@@ -38,8 +38,7 @@ int rootfs_attach(int root, const struct spec *s, struct err *e)
 	/* Slaves, unless private is asked for: what the host unmounts later must not stay alive in
 	 * here. Never shared, whatever the config says, or what we mount now would show on the
 	 * host; what is to be shared with it has been copied before (mounts_open()). */
-	bool apart = s->propagation == MS_PRIVATE && s->propagation_all;
-	uint64_t how = apart ? MS_PRIVATE : MS_SLAVE;
+	uint64_t how = s->propagation == MS_PRIVATE && s->propagation_all ? MS_PRIVATE : MS_SLAVE;
 
 	if (!spec_new_ns(s, NS_MOUNT))
 		return err_set(
@@ -58,16 +57,10 @@ int rootfs_attach(int root, const struct spec *s, struct err *e)
 /* "\040" and the like, which mountinfo has for spaces. */
 static void unescape(char *s)
 {
-	char *out = s;
-
-	for (; *s; s++, out++) {
-		*out = *s;
-		if (s[0] == '\\' && s[1] && s[2] && s[3]) {
-			*out = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-			s += 3;
-		}
+	for (; (s = strchr(s, '\\')) && s[1] && s[2] && s[3]; s++) {
+		*s = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+		memmove(s + 1, s + 4, strlen(s + 4) + 1);
 	}
-	*out = '\0';
 }
 
 /* Take a mount of the host's tree away. One that a user namespace has locked there stays: then a
@@ -94,14 +87,11 @@ static int enter_by_chroot(int root, struct err *e)
 
 	if (file_read(AT_FDCWD, "/proc/self/mountinfo", &text, e) < 0)
 		return -1;
-	/* ID PARENT DEV ROOT PATH ...: names are looked up in the host's tree, which is still where
-	 * our / is. */
+	/* Names are looked up in the host's tree, which is still where our / is. */
 	for (char *rest = text.data, *line; (line = strsep(&rest, "\n")) != NULL;) {
-		char *path = NULL;
+		auto_free char *path = NULL;
 
-		for (int i = 0; i < 5; i++)
-			path = strsep(&line, " ");
-		if (!path)
+		if (sscanf(line, "%*s %*s %*s %*s %ms", &path) != 1) /* ID PARENT DEV ROOT PATH */
 			continue;
 		unescape(path);
 		if (hide(path, e) < 0)

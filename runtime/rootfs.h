@@ -6,21 +6,17 @@
 
 #include "runtime/spec.h"
 
-/* Open a bundle's root.path once, as a detached copy of the tree there; from here on it is used by
- * descriptor (CVE-2019-18837). Returns an fd. */
+/* A bundle's root.path as a detached copy, used by descriptor from here on (CVE-2019-18837). */
 int rootfs_open(const char *bundle, const char *path, struct err *e) must_check;
 
-/* Cut this mount namespace off from the host's as far as the config's rootfsPropagation says (not
- * given: slaves), and attach the detached root. */
+/* Cut this mount namespace off from the host's as far as rootfsPropagation says (not given:
+ * slaves), and attach the root. */
 int rootfs_attach(int root, const struct spec *s, struct err *e) must_check;
 
-/* Make it /, and let go of the host's tree. no_pivot: by moving it there and chroot, for hosts that
- * live on an initramfs. */
+/* Make it /, and let go of the host's tree. no_pivot: by chroot, on an initramfs. */
 int rootfs_pivot(int root, const struct spec *s, bool no_pivot, struct err *e) must_check;
 
-/* Enter a working directory inside the (pivoted) root, and prove that it is inside
- * (CVE-2024-21626).
- */
+/* Enter a working directory, and prove that it is inside the root (CVE-2024-21626). */
 int rootfs_chdir(const char *cwd, struct err *e) must_check;
 
 #endif

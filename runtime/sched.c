@@ -4,66 +4,36 @@
 #include <linux/ioprio.h>
 #include <linux/mempolicy.h>
 #include <linux/sched/types.h>
-#include <string.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "runtime/cgroup-values.h"
 
-/* The kernel's own limits (CONFIG_NR_CPUS, MAX_NUMNODES) are lower everywhere. */
-enum { BITS = 8192, WORD = 8 * sizeof(unsigned long) };
-
-struct bits {
-	unsigned long w[BITS / WORD];
-};
-
-/* A number at *p, which is moved behind it. */
-static int take_number(const char **p, uint64_t *v)
-{
-	size_t n = strspn(*p, "0123456789");
-	char digits[8];
-
-	if (n == 0 || n >= sizeof(digits))
-		return -1;
-	memcpy(digits, *p, n);
-	digits[n] = '\0';
-	*p += n;
-	return str_u64(digits, BITS - 1, v);
-}
+/* The kernel's own limits (CONFIG_NR_CPUS, MAX_NUMNODES) are lower everywhere. The kernel's words
+ * of bits are bytes of bits on processors that begin with the lowest one. */
+enum { BITS = 8192 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bits are in words");
 
 /* "0-3,5" */
-static int read_list(const char *text, const char *what, struct bits *b, struct err *e)
+static int read_list(const char *text, const char *what, uint8_t bits[BITS / 8], struct err *e)
 {
-	*b = (struct bits){0};
-	for (const char *p = text;; p++) {
-		uint64_t first, last;
-		int rc = take_number(&p, &first);
+	size_t n;
 
-		last = first;
-		if (rc == 0 && *p == '-') {
-			p++;
-			rc = take_number(&p, &last);
-		}
-		if (rc < 0 || last < first || (*p && *p != ','))
-			return err_set(
-				e, ERR_USAGE, "%s: '%.100s' is no list such as 0-3,5", what, text);
-		for (uint64_t i = first; i <= last; i++)
-			b->w[i / WORD] |= 1UL << i % WORD;
-		if (!*p)
-			return 0;
-	}
+	return cgroup_bit_set(text, bits, BITS / 8, &n) < 0
+		       ? err_set(e, ERR_USAGE, "%s: '%.100s' is no list such as 0-3,5", what, text)
+		       : 0;
 }
 
 int sched_affinity(const char *cpus, struct err *e)
 {
-	struct bits b;
+	uint8_t bits[BITS / 8];
 
 	if (!cpus)
 		return 0;
-	if (read_list(cpus, "CPU affinity", &b, e) < 0)
+	if (read_list(cpus, "CPU affinity", bits, e) < 0)
 		return -1;
-	if (syscall(SYS_sched_setaffinity, 0, sizeof(b), &b) == 0)
+	if (syscall(SYS_sched_setaffinity, 0, sizeof(bits), bits) == 0)
 		return 0;
 	err_sys(e, "CPU affinity %.100s", cpus);
 	if (e && e->sys == EINVAL)
@@ -71,38 +41,14 @@ int sched_affinity(const char *cpus, struct err *e)
 	return -1;
 }
 
-static int set_scheduler(const struct spec_scheduler *s, struct err *e)
-{
-	struct sched_attr a = {.size = SCHED_ATTR_SIZE_VER0,
-		.sched_policy = s->policy,
-		.sched_flags = s->flags,
-		.sched_nice = s->nice,
-		.sched_priority = s->priority,
-		.sched_runtime = s->runtime,
-		.sched_deadline = s->deadline,
-		.sched_period = s->period};
-
-	if (syscall(SYS_sched_setattr, 0, &a, 0) < 0)
-		return err_sys(e, "process.scheduler");
-	return 0;
-}
-
-static int set_io_priority(const struct spec_io_priority *p, struct err *e)
-{
-	if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
-		    IOPRIO_PRIO_VALUE(p->class, p->priority)) < 0)
-		return err_sys(e, "process.ioPriority");
-	return 0;
-}
-
 static int set_memory_policy(const struct spec_memory_policy *p, struct err *e)
 {
-	struct bits nodes = {0};
+	uint8_t nodes[BITS / 8];
 
-	if (p->nodes && read_list(p->nodes, "linux.memoryPolicy.nodes", &nodes, e) < 0)
+	if (p->nodes && read_list(p->nodes, "linux.memoryPolicy.nodes", nodes, e) < 0)
 		return -1;
 	/* One bit more than there are: the kernel does not look at the last one. */
-	if (syscall(SYS_set_mempolicy, p->mode | (int)p->flags, p->nodes ? nodes.w : NULL,
+	if (syscall(SYS_set_mempolicy, p->mode | (int)p->flags, p->nodes ? nodes : NULL,
 		    p->nodes ? (unsigned long)BITS + 1 : 0) < 0)
 		return err_sys(e, "linux.memoryPolicy");
 	return 0;
@@ -110,10 +56,22 @@ static int set_memory_policy(const struct spec_memory_policy *p, struct err *e)
 
 int sched_apply(const struct spec *s, const struct spec_process *p, struct err *e)
 {
-	if (p->scheduler.given && set_scheduler(&p->scheduler, e) < 0)
-		return -1;
-	if (p->io_priority.given && set_io_priority(&p->io_priority, e) < 0)
-		return -1;
+	const struct spec_scheduler *c = &p->scheduler;
+	const struct spec_io_priority *io = &p->io_priority;
+	struct sched_attr a = {.size = SCHED_ATTR_SIZE_VER0,
+		.sched_policy = c->policy,
+		.sched_flags = c->flags,
+		.sched_nice = c->nice,
+		.sched_priority = c->priority,
+		.sched_runtime = c->runtime,
+		.sched_deadline = c->deadline,
+		.sched_period = c->period};
+
+	if (c->given && syscall(SYS_sched_setattr, 0, &a, 0) < 0)
+		return err_sys(e, "process.scheduler");
+	if (io->given && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+				 IOPRIO_PRIO_VALUE(io->class, io->priority)) < 0)
+		return err_sys(e, "process.ioPriority");
 	if (s->memory_policy.given && set_memory_policy(&s->memory_policy, e) < 0)
 		return -1;
 	if (s->personality.set && personality((unsigned long)s->personality.v) < 0)

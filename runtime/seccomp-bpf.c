@@ -43,113 +43,104 @@ static void load(struct gen *g, size_t off)
 	emit(g, BPF_LD | BPF_W | BPF_ABS, (uint32_t)off, 0, 0);
 }
 
-/* A half of argument i: classic BPF computes with 32 bits. A program of 64 bits can make system
- * calls of 32: the kernel shows filters all of its registers, and takes the low half of them. */
-static void load_arg(struct gen *g, uint32_t i, bool high)
+/* From the long jump at `ja` to here. */
+static void land(struct gen *g, size_t ja)
+{
+	g->code[ja].k = (uint32_t)(g->n - ja - 1);
+}
+
+/* A half of an argument, of which only the bits of `mask` count: classic BPF computes with 32 bits.
+ * A program of 64 bits can make system calls of 32: the kernel shows filters all of its registers,
+ * and takes the low half of them. */
+static void load_half(struct gen *g, const struct seccomp_arg *a, bool high, uint64_t mask)
 {
 	bool second = high == (__BYTE_ORDER == __LITTLE_ENDIAN);
 
 	if (high && g->narrow)
 		emit(g, BPF_LD | BPF_IMM, 0, 0, 0);
 	else
-		load(g, offsetof(struct seccomp_data, args) + i * sizeof(uint64_t) +
+		load(g, offsetof(struct seccomp_data, args) + a->index * sizeof(uint64_t) +
 				(second ? 4 : 0));
+	if (a->op == OP_MASKED_EQ)
+		emit(g, BPF_ALU | BPF_AND | BPF_K, (uint32_t)(high ? mask >> 32 : mask), 0, 0);
 }
 
-/* A condition as far as the registers reach: -1 equals 0xffffffff there. A bound stays what it is:
- * nothing is above one that does not fit. */
-static struct seccomp_arg fitted(const struct gen *g, struct seccomp_arg a)
-{
-	if (g->narrow && (a.op == OP_EQ || a.op == OP_NE || a.op == OP_MASKED_EQ)) {
-		a.value = (uint32_t)a.value;
-		a.value2 = (uint32_t)a.value2;
-	}
-	return a;
-}
-
-/* Jumps to "the next rule" that are not placed yet. At most four for each argument. */
-struct fails {
-	size_t at[SECCOMP_ARGS * 4];
-	bool when_true[SECCOMP_ARGS * 4];
+/* Jumps to a place that is not there yet. At most three for each argument. */
+struct jumps {
+	struct {
+		size_t from;
+		bool when_true;
+	} v[SECCOMP_ARGS * 3];
 	size_t n;
 };
 
-static void jump_fail(struct gen *g, struct fails *f, uint16_t op, uint32_t k, bool when_true)
+/* NULL: on to the next instruction. */
+static void jump(
+	struct gen *g, uint16_t op, uint32_t k, struct jumps *if_true, struct jumps *if_false)
 {
-	assert(f->n < sizeof(f->at) / sizeof(f->at[0]));
-	f->when_true[f->n] = when_true;
-	f->at[f->n++] = emit(g, BPF_JMP | op | BPF_K, k, 0, 0);
+	size_t from = emit(g, BPF_JMP | op | BPF_K, k, 0, 0);
+
+	for (int i = 0; i < 2; i++) {
+		struct jumps *j = i ? if_true : if_false;
+
+		if (!j)
+			continue;
+		assert(j->n < sizeof(j->v) / sizeof(j->v[0]));
+		j->v[j->n].from = from;
+		j->v[j->n++].when_true = i;
+	}
 }
 
-static void place_fails(struct gen *g, const struct fails *f)
+static void place(struct gen *g, const struct jumps *j)
 {
-	for (size_t i = 0; i < f->n; i++) {
-		size_t dist = g->n - f->at[i] - 1;
+	for (size_t i = 0; i < j->n; i++) {
+		struct sock_filter *from = &g->code[j->v[i].from];
+		size_t dist = g->n - j->v[i].from - 1;
 
 		assert(dist <= UINT8_MAX);
-		if (f->when_true[i])
-			g->code[f->at[i]].jt = (uint8_t)dist;
-		else
-			g->code[f->at[i]].jf = (uint8_t)dist;
+		*(j->v[i].when_true ? &from->jt : &from->jf) = (uint8_t)dist;
 	}
 }
 
-/* Go on when arg (64 bits) op value, else to the next rule. */
-static void check_arg(struct gen *g, struct fails *f, const struct seccomp_arg *written)
+/* Go on when the argument (64 bits) is as the condition has it, else to the next rule. */
+static void check_arg(struct gen *g, const struct seccomp_arg *a, struct jumps *next_rule)
 {
-	const struct seccomp_arg fit = fitted(g, *written), *a = &fit;
-	uint32_t hi = (uint32_t)(a->value >> 32), lo = (uint32_t)a->value;
-	size_t skip;
+	uint16_t op = a->op == OP_GE || a->op == OP_LT   ? BPF_JGE
+		      : a->op == OP_GT || a->op == OP_LE ? BPF_JGT
+							 : BPF_JEQ;
+	/* NE, LT and LE are what EQ, GE and GT are not. */
+	bool opposite = a->op == OP_NE || a->op == OP_LT || a->op == OP_LE;
+	uint64_t mask = a->value, value = a->op == OP_MASKED_EQ ? a->value2 : a->value;
+	struct jumps end = {.n = 0};
+	struct jumps *yes = opposite ? next_rule : &end, *no = opposite ? &end : next_rule;
 
-	load_arg(g, a->index, true);
-	switch (a->op) {
-	case OP_EQ:
-		jump_fail(g, f, BPF_JEQ, hi, false);
-		load_arg(g, a->index, false);
-		jump_fail(g, f, BPF_JEQ, lo, false);
-		return;
-	case OP_NE: /* high words differ: done, over the check of the low ones */
-		emit(g, BPF_JMP | BPF_JEQ | BPF_K, hi, 0, 2);
-		load_arg(g, a->index, false);
-		jump_fail(g, f, BPF_JEQ, lo, true);
-		return;
-	case OP_MASKED_EQ:
-		emit(g, BPF_ALU | BPF_AND | BPF_K, hi, 0, 0);
-		jump_fail(g, f, BPF_JEQ, (uint32_t)(a->value2 >> 32), false);
-		load_arg(g, a->index, false);
-		emit(g, BPF_ALU | BPF_AND | BPF_K, lo, 0, 0);
-		jump_fail(g, f, BPF_JEQ, (uint32_t)a->value2, false);
-		return;
-	case OP_GT:
-	case OP_GE:
-		skip = emit(g, BPF_JMP | BPF_JGT | BPF_K, hi, 3, 0);
-		jump_fail(g, f, BPF_JEQ, hi, false);
-		load_arg(g, a->index, false);
-		jump_fail(g, f, a->op == OP_GT ? BPF_JGT : BPF_JGE, lo, false);
-		assert(g->n == skip + 4);
-		return;
-	case OP_LT:
-	case OP_LE: /* the opposite of GE and GT */
-		jump_fail(g, f, BPF_JGT, hi, true);
-		emit(g, BPF_JMP | BPF_JEQ | BPF_K, hi, 0, 2);
-		load_arg(g, a->index, false);
-		jump_fail(g, f, a->op == OP_LT ? BPF_JGE : BPF_JGT, lo, true);
-		return;
+	/* -1 equals 0xffffffff in short registers. A bound stays: nothing is above one that does
+	 * not fit. */
+	if (g->narrow && op == BPF_JEQ) {
+		mask = (uint32_t)mask;
+		value = (uint32_t)value;
 	}
+	load_half(g, a, true, mask);
+	if (op != BPF_JEQ)
+		jump(g, BPF_JGT, (uint32_t)(value >> 32), yes, NULL);
+	jump(g, BPF_JEQ, (uint32_t)(value >> 32), NULL, no);
+	load_half(g, a, false, mask);
+	jump(g, op, (uint32_t)value, yes, no);
+	place(g, &end);
 }
 
 /* The checks of one number; a rule without arguments ends them. */
 static void rules_of_number(struct gen *g, const struct bpf_rule *r, size_t n, uint32_t fallback)
 {
 	for (size_t i = 0; i < n && g->n <= BPF_MAXINSNS; i++) {
-		struct fails f = {.n = 0};
+		struct jumps next_rule = {.n = 0};
 
 		for (size_t k = 0; k < r[i].nargs; k++)
-			check_arg(g, &f, &r[i].args[k]);
+			check_arg(g, &r[i].args[k], &next_rule);
 		emit_return(g, r[i].action);
 		if (r[i].nargs == 0)
 			return;
-		place_fails(g, &f);
+		place(g, &next_rule);
 	}
 	emit_return(g, fallback);
 }
@@ -192,10 +183,7 @@ static void make_ranges(
 
 		for (next = i + 1; next < a->nrules && a->rules[next].nr == r->nr; next++)
 			;
-		if (r->nargs)
-			add_range(rs, (struct range){r->nr, 0, r, next - i});
-		else
-			add_range(rs, (struct range){r->nr, r->action, NULL, 0});
+		add_range(rs, (struct range){r->nr, r->action, r, r->nargs ? next - i : 0});
 		add_range(rs, (struct range){r->nr + 1, actions->fallback, NULL, 0});
 	}
 	add_range(rs, (struct range){a->first_newer, actions->newer, NULL, 0});
@@ -203,35 +191,23 @@ static void make_ranges(
 		add_range(rs, (struct range){X32_BIT, actions->foreign, NULL, 0});
 }
 
-static void tree(struct gen *g, const struct range *r, size_t n, uint32_t default_action)
+static void tree(struct gen *g, const struct range *r, size_t n, uint32_t fallback)
 {
 	size_t ja, mid = n / 2;
 
 	if (g->n > BPF_MAXINSNS) /* refused anyway: no use in a long way there */
 		return;
-	if (n == 1) {
-		if (r->nrules)
-			rules_of_number(g, r->rules, r->nrules, default_action);
-		else
-			emit_return(g, r->action);
-		return;
+	if (n > 1) {
+		emit(g, BPF_JMP | BPF_JGE | BPF_K, r[mid].first, 0, 1);
+		ja = emit(g, BPF_JMP | BPF_JA, 0, 0, 0);
+		tree(g, r, mid, fallback);
+		land(g, ja);
+		tree(g, r + mid, n - mid, fallback);
+	} else if (r->nrules) {
+		rules_of_number(g, r->rules, r->nrules, fallback);
+	} else {
+		emit_return(g, r->action);
 	}
-	emit(g, BPF_JMP | BPF_JGE | BPF_K, r[mid].first, 0, 1);
-	ja = emit(g, BPF_JMP | BPF_JA, 0, 0, 0);
-	tree(g, r, mid, default_action);
-	g->code[ja].k = (uint32_t)(g->n - ja - 1);
-	tree(g, r + mid, n - mid, default_action);
-}
-
-static void section(struct gen *g, const struct bpf_arch *a, const struct bpf_actions *actions)
-{
-	struct ranges rs = {0};
-
-	g->narrow = !(a->audit & __AUDIT_ARCH_64BIT);
-	load(g, offsetof(struct seccomp_data, nr));
-	make_ranges(&rs, a, actions);
-	tree(g, rs.v, rs.n, actions->fallback);
-	free(rs.v);
 }
 
 int seccomp_bpf(const struct bpf_arch *archs, size_t narchs, const struct bpf_actions *actions,
@@ -241,12 +217,17 @@ int seccomp_bpf(const struct bpf_arch *archs, size_t narchs, const struct bpf_ac
 
 	load(&g, offsetof(struct seccomp_data, arch));
 	for (size_t i = 0; i < narchs; i++) {
+		struct ranges rs = {0};
 		size_t ja;
 
 		emit(&g, BPF_JMP | BPF_JEQ | BPF_K, archs[i].audit, 1, 0);
 		ja = emit(&g, BPF_JMP | BPF_JA, 0, 0, 0);
-		section(&g, &archs[i], actions);
-		g.code[ja].k = (uint32_t)(g.n - ja - 1);
+		g.narrow = !(archs[i].audit & __AUDIT_ARCH_64BIT);
+		load(&g, offsetof(struct seccomp_data, nr));
+		make_ranges(&rs, &archs[i], actions);
+		tree(&g, rs.v, rs.n, actions->fallback);
+		free(rs.v);
+		land(&g, ja);
 	}
 	emit_return(&g, actions->foreign);
 	if (g.n > BPF_MAXINSNS) {

@@ -9,10 +9,6 @@
 #include "base/sys.h"
 #include "runtime/seccomp.h"
 
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
-#endif
-
 enum { AGENT_SECONDS = 10 };
 
 static long install(unsigned flags, const struct sock_fprog *prog)

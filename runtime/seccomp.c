@@ -1,6 +1,5 @@
 #include "runtime/seccomp.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
@@ -8,7 +7,6 @@
 
 #include "base/str.h"
 #include "runtime/seccomp-bpf.h"
-#include "runtime/seccomp-mux.h"
 
 const struct fields_word seccomp_actions[] = {{"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
 	{"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO}, {"SCMP_ACT_KILL", SECCOMP_RET_KILL_THREAD},
@@ -36,10 +34,6 @@ const struct fields_word seccomp_archs[] = {{"SCMP_ARCH_AARCH64", AUDIT_ARCH_AAR
 const struct fields_word seccomp_ops[] = {{"SCMP_CMP_EQ", OP_EQ}, {"SCMP_CMP_GE", OP_GE},
 	{"SCMP_CMP_GT", OP_GT}, {"SCMP_CMP_LE", OP_LE}, {"SCMP_CMP_LT", OP_LT},
 	{"SCMP_CMP_MASKED_EQ", OP_MASKED_EQ}, {"SCMP_CMP_NE", OP_NE}, {0}};
-
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
-#endif
 
 const struct fields_word seccomp_flags[] = {FIELDS_WORD(SECCOMP_FILTER_FLAG_LOG),
 	FIELDS_WORD(SECCOMP_FILTER_FLAG_SPEC_ALLOW), FIELDS_WORD(SECCOMP_FILTER_FLAG_TSYNC),
@@ -160,19 +154,43 @@ int seccomp_read(const struct at *a, struct spec_seccomp *s, struct err *e)
 
 /* ---- compiling ---- */
 
-/* Number of a system call, or -1 when the architecture has none of that name. */
-static int number_of(uint32_t arch, const char *name)
-{
-	int nr = seccomp_syscall_resolve_name_arch(arch, name);
-	const struct seccomp_mux *m;
+/* i386 has the socket and System V IPC calls also by socketcall and ipc, calls of many, whose first
+ * argument says which is meant. libseccomp's numbers of them are -100 and -200 (ipc) less that
+ * argument, and not those of the calls that most have of their own: arch/x86/entry/syscalls/
+ * syscall_32.tbl. A machine that we build for has no other architecture with such calls. */
+enum { SOCKETCALL = 102, IPC = 117, MUXES = 125 }; /* at most */
+static const struct {
+	const char *name;
+	int nr;
+} own_numbers[] = {{"recvmmsg", 337}, {"sendmmsg", 345}, {"socket", 359}, {"socketpair", 360},
+	{"bind", 361}, {"connect", 362}, {"listen", 363}, {"accept4", 364}, {"getsockopt", 365},
+	{"setsockopt", 366}, {"getsockname", 367}, {"getpeername", 368}, {"sendto", 369},
+	{"sendmsg", 370}, {"recvfrom", 371}, {"recvmsg", 372}, {"shutdown", 373}, {"semget", 393},
+	{"semctl", 394}, {"shmget", 395}, {"shmctl", 396}, {"shmat", 397}, {"shmdt", 398},
+	{"msgget", 399}, {"msgsnd", 400}, {"msgrcv", 401}, {"msgctl", 402}};
 
-	if (nr >= 0)
-		return nr;
-	m = seccomp_mux(arch, name);
-	if (m)
-		return m->direct;
-	for (size_t i = 0; nr == __NR_SCMP_ERROR && i < sizeof(new_calls) / sizeof(new_calls[0]);
+/* Which call of a call of many it is: 1 to 99 are socketcall's, from 101 on ipc's; 0: none. */
+static size_t mux_of(uint32_t arch, int nr)
+{
+	return arch == AUDIT_ARCH_I386 && nr < -100 && nr > -100 - MUXES ? (size_t)(-100 - nr) : 0;
+}
+
+static uint32_t mux_number(size_t mux)
+{
+	return mux > 100 ? IPC : SOCKETCALL;
+}
+
+/* Number of a system call, or -1 when the architecture has none of that name. */
+static int number_of(uint32_t arch, const char *name, int theirs)
+{
+	if (theirs >= 0)
+		return theirs;
+	for (size_t i = 0; mux_of(arch, theirs) && i < sizeof(own_numbers) / sizeof(own_numbers[0]);
 		i++)
+		if (str_eq(own_numbers[i].name, name))
+			return own_numbers[i].nr;
+	for (size_t i = 0;
+		theirs == __NR_SCMP_ERROR && i < sizeof(new_calls) / sizeof(new_calls[0]); i++)
 		if (str_eq(new_calls[i], name))
 			return FIRST_NEW_CALL + (int)i;
 	return -1; /* libseccomp's other negative numbers: another architecture's */
@@ -205,40 +223,22 @@ static bool has_alternatives(const struct seccomp_rule *r)
 struct collecting {
 	struct bpf_arch *a;
 	size_t cap;
-	const struct seccomp_mux *muxes;
-	size_t nmuxes;
-	/* What the rules read so far say of each call of `muxes` that comes by its call of many;
-	 * where that is not sure, the most lenient of it. */
-	uint32_t rest[SECCOMP_MUXES_MAX];
+	/* Of each call that comes by a call of many: the condition, and what the rules read so far
+	 * say of it; where that is not sure, the most lenient of it. */
+	const struct seccomp_arg *muxes;
+	uint32_t rest[MUXES];
 };
 
-static void add_rule(struct collecting *c, struct bpf_rule r)
+static void add_rule(struct collecting *c, uint32_t nr, uint32_t action,
+	const struct seccomp_arg *args, size_t nargs)
 {
 	struct bpf_arch *a = c->a;
 
 	mem_grow(&a->rules, &c->cap, a->nrules);
-	r.order = SIZE_MAX - a->nrules;
-	a->rules[a->nrules++] = r;
-	if (r.nr >= a->first_newer)
-		a->first_newer = r.nr + 1;
-}
-
-/* A rule by the number that the system call has itself. */
-static void add_direct(struct collecting *c, const struct seccomp_rule *r, uint32_t nr)
-{
-	struct bpf_rule rule = {.nr = nr, .action = r->action};
-
-	if (!has_alternatives(r)) {
-		rule.args = r->args;
-		rule.nargs = r->nargs;
-		add_rule(c, rule);
-		return;
-	}
-	rule.nargs = 1;
-	for (size_t i = 0; i < r->nargs; i++) {
-		rule.args = &r->args[i];
-		add_rule(c, rule);
-	}
+	a->rules[a->nrules] = (struct bpf_rule){nr, SIZE_MAX - a->nrules, action, args, nargs};
+	a->nrules++;
+	if (nr >= a->first_newer)
+		a->first_newer = nr + 1;
 }
 
 /* The kernel's order of actions, from KILL_PROCESS to ALLOW. */
@@ -247,47 +247,48 @@ static bool is_stricter(uint32_t a, uint32_t b)
 	return (int32_t)(a & SECCOMP_RET_ACTION_FULL) < (int32_t)(b & SECCOMP_RET_ACTION_FULL);
 }
 
-/* The same for a call that comes by a call of many. A rule with arguments, which cannot be looked
- * at then, may or may not fit: it is taken to fit when what would decide without it allows more. */
-static void add_mux(struct collecting *c, const struct seccomp_rule *r, const char *name)
+/* A rule for a call by a call of many. Its own arguments cannot be looked at then, so it may or may
+ * not fit: it is taken to fit when what would decide without it allows more. */
+static void add_mux(struct collecting *c, const struct seccomp_rule *r, size_t mux)
 {
-	const struct seccomp_mux *m = seccomp_mux(c->a->audit, name);
-	uint32_t *rest = m ? &c->rest[m - c->muxes] : NULL;
-
-	if (!m || (r->nargs && !is_stricter(r->action, *rest)))
+	if (r->nargs && !is_stricter(r->action, c->rest[mux]))
 		return;
-	add_rule(c,
-		(struct bpf_rule){.nr = m->mux, .action = r->action, .args = &m->arg, .nargs = 1});
-	*rest = r->action;
+	add_rule(c, mux_number(mux), r->action, &c->muxes[mux], 1);
+	c->rest[mux] = r->action;
 }
 
-/* A rule that names a call of many itself. */
-static void note_mux(struct collecting *c, const struct seccomp_rule *r, uint32_t nr)
+/* A rule by the number that the system call has itself, which may be a call of many. */
+static void add_direct(struct collecting *c, const struct seccomp_rule *r, uint32_t nr)
 {
-	for (size_t i = 0; i < c->nmuxes; i++)
-		if (c->muxes[i].mux == nr && (!r->nargs || is_stricter(c->rest[i], r->action)))
+	if (!has_alternatives(r))
+		add_rule(c, nr, r->action, r->args, r->nargs);
+	else
+		for (size_t i = 0; i < r->nargs; i++)
+			add_rule(c, nr, r->action, &r->args[i], 1);
+	for (size_t i = 0; (nr == SOCKETCALL || nr == IPC) && i < MUXES; i++)
+		if (mux_number(i) == nr && (!r->nargs || is_stricter(c->rest[i], r->action)))
 			c->rest[i] = r->action;
 }
 
-static void collect(struct bpf_arch *a, const struct spec_seccomp *s)
+static void collect(
+	struct bpf_arch *a, const struct spec_seccomp *s, const struct seccomp_arg muxes[MUXES])
 {
-	struct collecting c = {.a = a};
+	struct collecting c = {.a = a, .muxes = muxes};
 
-	c.muxes = seccomp_muxes(a->audit, &c.nmuxes);
-	assert(c.nmuxes <= SECCOMP_MUXES_MAX);
-	for (size_t i = 0; i < c.nmuxes; i++)
+	for (size_t i = 0; i < MUXES; i++)
 		c.rest[i] = s->default_action;
 	for (size_t i = s->nrules; i-- > 0;) {
 		const struct seccomp_rule *r = &s->rules[i];
 
 		for (size_t k = 0; k < r->names.n; k++) {
-			int nr = number_of(a->audit, r->names.v[k]);
+			const char *name = r->names.v[k];
+			int theirs = seccomp_syscall_resolve_name_arch(a->audit, name);
+			int nr = number_of(a->audit, name, theirs);
 
-			add_mux(&c, r, r->names.v[k]);
-			if (nr < 0)
-				continue;
-			add_direct(&c, r, (uint32_t)nr);
-			note_mux(&c, r, (uint32_t)nr);
+			if (mux_of(a->audit, theirs))
+				add_mux(&c, r, mux_of(a->audit, theirs));
+			if (nr >= 0)
+				add_direct(&c, r, (uint32_t)nr);
 		}
 	}
 	if (a->nrules)
@@ -307,15 +308,21 @@ int seccomp_compile(struct seccomp_prog *p, const struct spec_seccomp *s, struct
 	struct bpf_arch v[2] = {{.audit = seccomp_arch_native()}};
 	struct bpf_actions actions_of = {.fallback = s->default_action};
 	uint32_t kind = s->default_action & SECCOMP_RET_ACTION_FULL;
+	struct seccomp_arg muxes[MUXES];
 	size_t n = 1;
 	int rc;
 
+	/* Only the low bits of the argument count: of a register that has 64, and of ipc's, which
+	 * has the version of the interface above them. */
+	for (size_t i = 0; i < MUXES; i++)
+		muxes[i] = (struct seccomp_arg){
+			0, OP_MASKED_EQ, i > 100 ? 0xffff : UINT32_MAX, i % 100};
 	*p = (struct seccomp_prog){.flags = s->flags, .notifies = s->notifies};
 	for (size_t i = 0; i < s->narchs && n == 1; i++)
 		if (runs(v[0].audit, s->archs[i]))
 			v[n++].audit = s->archs[i];
 	for (size_t i = 0; i < n; i++)
-		collect(&v[i], s);
+		collect(&v[i], s, muxes);
 	actions_of.newer =
 		kind == SECCOMP_RET_ERRNO ? SECCOMP_RET_ERRNO | ENOSYS : s->default_action;
 	/* A list of what is forbidden must not be passed by with another architecture's numbers. */

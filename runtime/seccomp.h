@@ -7,18 +7,23 @@
  * So do those of architectures outside the list, also where the default is to allow.
  *
  * A rule holds for a system call however it is made: i386 has socket and System V IPC calls also as
- * socketcall and ipc (seccomp-mux.h), whose arguments no filter can see. There a rule with
- * arguments counts as one that fits when it is stricter than what would decide without it, and else
- * as one that does not. Arguments of 32-bit calls are compared as the 32 bits that the kernel
- * takes. Source: runtime-spec config-linux.md "Seccomp"; seccomp(2). */
+ * socketcall and ipc, whose other arguments are behind a pointer, where no filter can look. There a
+ * rule with arguments counts as one that fits when it is stricter than what would decide without
+ * it, and else as one that does not. Arguments of 32-bit calls are compared as the 32 bits that the
+ * kernel takes. Source: runtime-spec config-linux.md "Seccomp"; seccomp(2). */
 #ifndef RUNTIME_SECCOMP_H
 #define RUNTIME_SECCOMP_H
 
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "runtime/fields.h"
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
 
 enum { SECCOMP_ARGS = 6 };
 
@@ -41,8 +46,7 @@ struct seccomp_rule {
 struct spec_seccomp {
 	uint32_t default_action;
 	struct opt_i64 default_ret;
-	/* AUDIT_ARCH_*, as libseccomp's numbers are; the native one is always in. */
-	uint32_t *archs;
+	uint32_t *archs; /* AUDIT_ARCH_*, as libseccomp's are; the native one is always in */
 	size_t narchs;
 	unsigned flags; /* SECCOMP_FILTER_FLAG_* */
 	struct seccomp_rule *rules;
@@ -60,8 +64,8 @@ bool seccomp_flag_works(unsigned flag);
 /* Read the object /linux/seccomp. */
 int seccomp_read(const struct at *a, struct spec_seccomp *s, struct err *e) must_check;
 
-/* A compiled filter. Names that an architecture lacks are left out of it; a name that no
- * architecture knows is left out too, as the kernel that has it is newer than the filter. */
+/* A compiled filter. Names that an architecture lacks are left out of it, as are those that none
+ * knows: the kernel that has them is newer than the filter. */
 struct seccomp_prog {
 	struct sock_filter *code;
 	size_t n;
@@ -71,17 +75,15 @@ struct seccomp_prog {
 int seccomp_compile(struct seccomp_prog *p, const struct spec_seccomp *s, struct err *e) must_check;
 void seccomp_prog_fini(struct seccomp_prog *p);
 
-/* Compiled programs kept in the folder `dir` (0700, below the runtime's root; -1: none) by the text
- * that they were made from (seccomp-cache.c): 1 when there is one of this text, whole and ours,
- * else 0. A folder that cannot be written does no harm. */
+/* Compiled programs kept in the folder `dir` (0700; -1: none) by the text that they were made from:
+ * 1 when there is one of it, whole and ours, else 0. A folder that cannot be used does no harm. */
 int seccomp_recall(struct seccomp_prog *p, int dir, const char *text, size_t n);
 void seccomp_remember(const struct seccomp_prog *p, int dir, const char *text, size_t n);
 /* Both, with the text of s->source, compiling in between. */
 int seccomp_cached(
 	struct seccomp_prog *p, int dir, const struct spec_seccomp *s, struct err *e) must_check;
 
-/* A compiled filter as bytes for a file, and back. *out is the caller's to buf_fini(). Errors:
- * CORRUPT. */
+/* A compiled filter as bytes, and back. *out is the caller's to buf_fini(). Errors: CORRUPT. */
 void seccomp_pack(const struct seccomp_prog *p, struct buf *out);
 int seccomp_unpack(struct seccomp_prog *p, const void *data, size_t n, struct err *e) must_check;
 

@@ -15,15 +15,6 @@
 
 enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
-static int is_protected(int exe, struct err *e)
-{
-	struct statvfs fs;
-
-	if (fstatvfs(exe, &fs) < 0)
-		return err_sys(e, "/proc/self/exe");
-	return (fs.f_flag & ST_RDONLY) != 0 || fcntl(exe, F_GET_SEALS) == SEALS;
-}
-
 /* Where no mount may be made: a copy in memory that nobody can write to. */
 static int sealed_copy(int exe, struct err *e)
 {
@@ -52,11 +43,11 @@ static int read_only_copy(int exe, struct err *e)
 int self_protect(char *const *argv, struct err *e)
 {
 	auto_fd int exe = sys_open("/proc/self/exe", O_RDONLY, 0);
-	int done = exe < 0 ? err_sys(e, "/proc/self/exe") : is_protected(exe, e);
+	struct statvfs fs;
 
-	if (done < 0)
-		return -1;
-	if (done) {
+	if (exe < 0 || fstatvfs(exe, &fs) < 0)
+		return err_sys(e, "/proc/self/exe");
+	if (fs.f_flag & ST_RDONLY || fcntl(exe, F_GET_SEALS) == SEALS) {
 		prctl(PR_SET_NAME, "svrun"); /* else the name is a descriptor's number */
 		return 0;
 	}

@@ -23,8 +23,9 @@ static const struct field ns_fields[] = {
 	{0},
 };
 
-static int read_namespace(const struct at *a, struct spec_namespace *all, struct err *e)
+static int read_namespace(const struct at *a, void *out, struct err *e)
 {
+	struct spec_namespace *all = out;
 	struct ns_reading r = {0};
 
 	if (fields_read(a, ns_fields, &r, e) < 0)
@@ -40,19 +41,6 @@ static int read_namespace(const struct at *a, struct spec_namespace *all, struct
 	return at_error(a, e, "unknown namespace '%.40s'", r.type);
 }
 
-static int read_namespaces(const struct at *a, void *out, struct err *e)
-{
-	if (!json_is_array(a->v))
-		return at_error(a, e, "expected an array");
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = at_element(a, i);
-
-		if (read_namespace(&el, out, e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 static int check_idmap(const struct at *a, void *out, struct err *e)
 {
 	const struct spec_idmap *m = out;
@@ -65,12 +53,11 @@ static int check_idmap(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field idmap_fields[] = {
-	FIELD(U32, "containerID", struct spec_idmap, container, .required = true),
-	FIELD(U32, "hostID", struct spec_idmap, host, .required = true),
-	FIELD(U32, "size", struct spec_idmap, size, .required = true),
-	{0},
-};
+static const struct field idmap_list = FIELD_LIST(ARRAY, NULL, struct spec_idmaps, v,
+	ROWS(FIELD(U32, "containerID", struct spec_idmap, container, .required = true),
+		FIELD(U32, "hostID", struct spec_idmap, host, .required = true),
+		FIELD(U32, "size", struct spec_idmap, size, .required = true)),
+	.each = check_idmap, .max = SPEC_IDMAPS_MAX);
 
 static bool overlap(uint32_t a, uint32_t na, uint32_t b, uint32_t nb)
 {
@@ -79,11 +66,9 @@ static bool overlap(uint32_t a, uint32_t na, uint32_t b, uint32_t nb)
 
 int spec_idmaps(const struct at *a, void *out, struct err *e)
 {
-	static const struct field list = FIELD_LIST(ARRAY, NULL, struct spec_idmaps, v,
-		.rows = idmap_fields, .each = check_idmap, .max = SPEC_IDMAPS_MAX);
 	const struct spec_idmaps *m = out;
 
-	if (field_read(a, &list, out, e) < 0)
+	if (field_read(a, &idmap_list, out, e) < 0)
 		return -1;
 	for (size_t i = 0; i < m->n; i++)
 		for (size_t k = 0; k < i; k++) {
@@ -99,12 +84,6 @@ int spec_idmaps(const struct at *a, void *out, struct err *e)
 static const struct field time_fields[] = {
 	FIELD(I64, "secs", struct spec_time_offset, secs),
 	FIELD(U32, "nanosecs", struct spec_time_offset, nanosecs, .max = 999999999),
-	{0},
-};
-
-static const struct field clock_fields[] = {
-	MEMBER(OBJECT, "monotonic", monotonic, .given = true, .rows = time_fields),
-	MEMBER(OBJECT, "boottime", boottime, .given = true, .rows = time_fields),
 	{0},
 };
 
@@ -136,17 +115,6 @@ static int check_device(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field device_fields[] = {
-	FIELD(PATH, "path", struct spec_device, path, .required = true),
-	FIELD(WORD, "type", struct spec_device, type, .required = true, .words = device_types),
-	FIELD(U32, "major", struct spec_device, major),
-	FIELD(U32, "minor", struct spec_device, minor),
-	FIELD(OPT, "fileMode", struct spec_device, mode, .max = S_IFMT | ALLPERMS),
-	FIELD(U32, "uid", struct spec_device, uid),
-	FIELD(U32, "gid", struct spec_device, gid),
-	{0},
-};
-
 static bool is_interface(const char *s)
 {
 	return *s && strlen(s) < IFNAMSIZ && !str_eq(s, ".") && !str_eq(s, "..") &&
@@ -163,11 +131,6 @@ static int check_net_device(const struct at *a, void *out, struct err *e)
 		return at_error(a, e, "name: no name of an interface");
 	return 0;
 }
-
-static const struct field net_fields[] = {
-	FIELD(OPT_STR, "name", struct spec_net_device, new_name),
-	{0},
-};
 
 static const char *name_inside(const struct spec_net_device *d)
 {
@@ -230,35 +193,17 @@ static int read_seccomp(const struct at *a, void *out, struct err *e)
 
 static const struct fields_word domains[] = {{"LINUX", PER_LINUX}, {"LINUX32", PER_LINUX32}, {0}};
 
-static const struct field personality_fields[] = {
-	MEMBER(WORD, "domain", personality.v, .words = domains, .required = true),
-	{.name = "flags", .kind = FIELD_REFUSE}, /* the specification has none yet */
-	{0},
-};
-
 static int check_rdt(const struct at *a, void *out, struct err *e)
 {
-	struct spec_intel_rdt *r = out;
+	const struct spec_intel_rdt *r = out;
 
 	/* A folder below that of resctrl. */
 	if (r->clos && (str_eq(r->clos, ".") || str_eq(r->clos, "..") || strpbrk(r->clos, "/\n")))
 		return at_error(a, e, "closID: no name of a folder");
 	if (r->membw && (!str_starts(r->membw, "MB:") || strchr(r->membw, '\n')))
 		return at_error(a, e, "memBwSchema: expected one line that starts with MB:");
-	r->monitoring |= r->cmt | r->mbm;
 	return 0;
 }
-
-static const struct field rdt_fields[] = {
-	FIELD(OPT_STR, "closID", struct spec_intel_rdt, clos, .max = NAME_MAX),
-	FIELD(OPT_STR, "l3CacheSchema", struct spec_intel_rdt, l3),
-	FIELD(OPT_STR, "memBwSchema", struct spec_intel_rdt, membw),
-	FIELD(STRS, "schemata", struct spec_intel_rdt, schemata),
-	FIELD(BOOL, "enableMonitoring", struct spec_intel_rdt, monitoring),
-	FIELD(BOOL, "enableCMT", struct spec_intel_rdt, cmt),
-	FIELD(BOOL, "enableMBM", struct spec_intel_rdt, mbm),
-	{0},
-};
 
 const struct fields_word spec_memory_modes[] = {FIELDS_WORD(MPOL_DEFAULT),
 	FIELDS_WORD(MPOL_PREFERRED), FIELDS_WORD(MPOL_BIND), FIELDS_WORD(MPOL_INTERLEAVE),
@@ -286,22 +231,26 @@ static int check_memory_policy(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field memory_fields[] = {
-	FIELD(WORD, "mode", struct spec_memory_policy, mode, .required = true,
-		.words = spec_memory_modes),
-	FIELD(RANGES, "nodes", struct spec_memory_policy, nodes),
-	FIELD(WORDS, "flags", struct spec_memory_policy, flags, .words = spec_memory_flags),
-	{0},
-};
-
 const struct field spec_linux_fields[] = {
-	MEMBER(READ, "namespaces", namespaces, .check = read_namespaces),
+	MEMBER(EACH, "namespaces", namespaces, .each = read_namespace),
 	MEMBER(READ, "uidMappings", uids, .check = spec_idmaps),
 	MEMBER(READ, "gidMappings", gids, .check = spec_idmaps),
-	FIELD_PART("timeOffsets", .rows = clock_fields, .check = check_clocks),
-	FIELD_LIST(ARRAY, "devices", struct spec, devices, .rows = device_fields,
+	FIELD_PART("timeOffsets",
+		ROWS(MEMBER(OBJECT, "monotonic", monotonic, .given = true, .rows = time_fields),
+			MEMBER(OBJECT, "boottime", boottime, .given = true, .rows = time_fields)),
+		.check = check_clocks),
+	FIELD_LIST(ARRAY, "devices", struct spec, devices,
+		ROWS(FIELD(PATH, "path", struct spec_device, path, .required = true),
+			FIELD(WORD, "type", struct spec_device, type, .required = true,
+				.words = device_types),
+			FIELD(U32, "major", struct spec_device, major),
+			FIELD(U32, "minor", struct spec_device, minor),
+			FIELD(OPT, "fileMode", struct spec_device, mode, .max = S_IFMT | ALLPERMS),
+			FIELD(U32, "uid", struct spec_device, uid),
+			FIELD(U32, "gid", struct spec_device, gid)),
 		.each = check_device),
-	FIELD_LIST(MAP, "netDevices", struct spec, net_devices, .rows = net_fields,
+	FIELD_LIST(MAP, "netDevices", struct spec, net_devices,
+		ROWS(FIELD(OPT_STR, "name", struct spec_net_device, new_name)),
 		.each = check_net_device, .max = 512),
 	MEMBER(OPT_STR, "cgroupsPath", cgroups_path, .check = check_cgroups_path, .max = 512),
 	MEMBER(OBJECT, "resources", resources, .rows = spec_resources_fields),
@@ -311,9 +260,25 @@ const struct field spec_linux_fields[] = {
 	FIELD_LIST(MAP, "sysctl", struct spec, sysctls.v, .each = check_sysctl),
 	MEMBER(WORD, "rootfsPropagation", propagation, .words = propagations),
 	MEMBER(OPT_STR, "mountLabel", mount_label),
-	MEMBER(OBJECT, "intelRdt", rdt, .given = true, .rows = rdt_fields, .check = check_rdt),
-	FIELD_PART("personality", .rows = personality_fields),
-	MEMBER(OBJECT, "memoryPolicy", memory_policy, .given = true, .rows = memory_fields,
+	MEMBER(OBJECT, "intelRdt", rdt, .given = true,
+		ROWS(FIELD(OPT_STR, "closID", struct spec_intel_rdt, clos, .max = NAME_MAX),
+			FIELD(OPT_STR, "l3CacheSchema", struct spec_intel_rdt, l3),
+			FIELD(OPT_STR, "memBwSchema", struct spec_intel_rdt, membw),
+			FIELD(STRS, "schemata", struct spec_intel_rdt, schemata),
+			FIELD(BOOL, "enableMonitoring", struct spec_intel_rdt, monitoring),
+			FIELD(BOOL, "enableCMT", struct spec_intel_rdt, monitoring),
+			FIELD(BOOL, "enableMBM", struct spec_intel_rdt, monitoring)),
+		.check = check_rdt),
+	FIELD_PART("personality",
+		ROWS(MEMBER(WORD, "domain", personality.v, .words = domains, .required = true),
+			/* the specification has none yet */
+			{.name = "flags", .kind = FIELD_REFUSE})),
+	MEMBER(OBJECT, "memoryPolicy", memory_policy, .given = true,
+		ROWS(FIELD(WORD, "mode", struct spec_memory_policy, mode, .required = true,
+			     .words = spec_memory_modes),
+			FIELD(RANGES, "nodes", struct spec_memory_policy, nodes),
+			FIELD(WORDS, "flags", struct spec_memory_policy, flags,
+				.words = spec_memory_flags)),
 		.check = check_memory_policy),
 	{0},
 };

@@ -5,7 +5,6 @@
 #include <linux/sched.h>
 #include <sys/resource.h>
 
-#include "base/log.h"
 #include "base/str.h"
 
 /* ---- user and rights ---- */
@@ -29,47 +28,24 @@ static int check_user(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field user_fields[] = {
-	FIELD(U32, "uid", struct spec_user, uid),
-	FIELD(U32, "gid", struct spec_user, gid),
-	FIELD(OPT, "umask", struct spec_user, umask, .max = 0777),
-	FIELD_LIST(ARRAY, "additionalGids", struct spec_user, groups, .each = check_gid),
-	{0},
-};
-
 /* config.md: a capability that cannot be mapped to the kernel's is a warning, not an error, so that
  * one configuration serves kernels of several ages. */
-static int read_cap_set(const struct at *a, void *out, struct err *e)
+static int read_cap(const struct at *a, void *out, struct err *e)
 {
-	uint64_t *set = out;
+	const char *name = at_string(a, e);
+	int cap = name ? caps_number(name) : -1;
 	char shown[STR_SHOWN];
 
-	if (!json_is_array(a->v) || json_array_size(a->v) > FIELDS_ELEMENTS_MAX)
-		return at_error(a, e, "expected an array of capability names");
-	for (size_t i = 0; i < json_array_size(a->v); i++) {
-		const struct at el = at_element(a, i);
-		const char *name = at_string(&el, e);
-		int cap = name ? caps_number(name) : -1;
-
-		if (!name)
-			return -1;
-		if (cap < 0)
-			warn("capability '%s' is not known and ignored", str_shown(name, shown));
-		else
-			*set |= UINT64_C(1) << cap;
-	}
+	if (!name)
+		return -1;
+	if (cap < 0)
+		warn("capability '%s' is not known and ignored", str_shown(name, shown));
+	else
+		*(uint64_t *)out |= UINT64_C(1) << cap;
 	return 0;
 }
 
-static const struct field caps_fields[] = {
-	FIELD(READ, "bounding", struct caps, bounding, .check = read_cap_set),
-	FIELD(READ, "permitted", struct caps, permitted, .check = read_cap_set),
-	FIELD(READ, "effective", struct caps, effective, .check = read_cap_set),
-	FIELD(READ, "inheritable", struct caps, inheritable, .check = read_cap_set),
-	FIELD(READ, "ambient", struct caps, ambient, .check = read_cap_set),
-	{0},
-};
-
+#define CAPS(name) FIELD(EACH, #name, struct caps, name, .each = read_cap)
 /* ---- limits ---- */
 
 static const struct fields_word rlimit_names[] = {FIELDS_WORD(RLIMIT_AS), FIELDS_WORD(RLIMIT_CORE),
@@ -102,16 +78,9 @@ static int check_rlimit(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field rlimit_fields[] = {
-	FIELD(STR, "type", struct spec_rlimit, name, .required = true),
-	FIELD(U64, "soft", struct spec_rlimit, soft, .required = true),
-	FIELD(U64, "hard", struct spec_rlimit, hard, .required = true),
-	{0},
-};
-
 static int check_rlimits(const struct at *a, const struct spec_process *p, struct err *e)
 {
-	const struct at list = at_member(a, "rlimits");
+	const struct at list = {a, "rlimits", 0, NULL, a->mem};
 	unsigned seen = 0;
 
 	for (size_t i = 0; i < p->nrlimits; i++) {
@@ -151,59 +120,57 @@ static int check_scheduler(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field scheduler_fields[] = {
-	FIELD(WORD, "policy", struct spec_scheduler, policy, .words = policies, .required = true),
-	FIELD(INT, "nice", struct spec_scheduler, nice, .min = -20, .max = 19),
-	FIELD(U32, "priority", struct spec_scheduler, priority, .max = 99),
-	FIELD(WORDS, "flags", struct spec_scheduler, flags, .words = policy_flags),
-	FIELD(U64, "runtime", struct spec_scheduler, runtime),
-	FIELD(U64, "deadline", struct spec_scheduler, deadline),
-	FIELD(U64, "period", struct spec_scheduler, period),
-	{0},
-};
-
 static const struct fields_word io_classes[] = {FIELDS_WORD(IOPRIO_CLASS_RT),
 	FIELDS_WORD(IOPRIO_CLASS_BE), FIELDS_WORD(IOPRIO_CLASS_IDLE), {0}};
 
-static const struct field io_fields[] = {
-	FIELD(WORD, "class", struct spec_io_priority, class, .words = io_classes, .required = true),
-	FIELD(U32, "priority", struct spec_io_priority, priority, .max = 7),
-	{0},
-};
-
 /* ---- all of it ---- */
-
-static const struct field console_fields[] = {
-	FIELD(U32, "height", struct spec_process, rows, .required = true, .max = USHRT_MAX),
-	FIELD(U32, "width", struct spec_process, columns, .required = true, .max = USHRT_MAX),
-	{0},
-};
-
-static const struct field affinity_fields[] = {
-	FIELD(RANGES, "initial", struct spec_process, exec_cpus_initial),
-	FIELD(RANGES, "final", struct spec_process, exec_cpus_final),
-	{0},
-};
 
 #define MEMBER(kind, name, member, ...) FIELD(kind, name, struct spec_process, member, __VA_ARGS__)
 static const struct field process_fields[] = {
 	MEMBER(BOOL, "terminal", terminal),
-	FIELD_PART("consoleSize", .rows = console_fields),
-	MEMBER(OBJECT, "user", user, .rows = user_fields, .check = check_user),
+	FIELD_PART("consoleSize", ROWS(FIELD(U32, "height", struct spec_process, rows,
+					       .required = true, .max = USHRT_MAX),
+					  FIELD(U32, "width", struct spec_process, columns,
+						  .required = true, .max = USHRT_MAX))),
+	MEMBER(OBJECT, "user", user,
+		ROWS(FIELD(U32, "uid", struct spec_user, uid),
+			FIELD(U32, "gid", struct spec_user, gid),
+			FIELD(OPT, "umask", struct spec_user, umask, .max = 0777),
+			FIELD_LIST(ARRAY, "additionalGids", struct spec_user, groups,
+				.each = check_gid)),
+		.check = check_user),
 	MEMBER(STRS, "args", args, .required = true, .min = 1),
 	MEMBER(STRS, "env", env),
 	MEMBER(PATH, "cwd", cwd, .required = true),
-	MEMBER(OBJECT, "capabilities", caps, .rows = caps_fields),
-	FIELD_LIST(ARRAY, "rlimits", struct spec_process, rlimits, .rows = rlimit_fields,
+	MEMBER(OBJECT, "capabilities", caps,
+		ROWS(CAPS(bounding), CAPS(permitted), CAPS(effective), CAPS(inheritable),
+			CAPS(ambient))),
+	FIELD_LIST(ARRAY, "rlimits", struct spec_process, rlimits,
+		ROWS(FIELD(STR, "type", struct spec_rlimit, name, .required = true),
+			FIELD(U64, "soft", struct spec_rlimit, soft, .required = true),
+			FIELD(U64, "hard", struct spec_rlimit, hard, .required = true)),
 		.each = check_rlimit),
 	MEMBER(BOOL, "noNewPrivileges", no_new_privs),
 	MEMBER(OPT, "oomScoreAdj", oom_score_adj, .min = -1000, .max = 1000),
 	MEMBER(OPT_STR, "apparmorProfile", apparmor),
 	MEMBER(OPT_STR, "selinuxLabel", selinux),
-	MEMBER(OBJECT, "scheduler", scheduler, .given = true, .rows = scheduler_fields,
+	MEMBER(OBJECT, "scheduler", scheduler, .given = true,
+		ROWS(FIELD(WORD, "policy", struct spec_scheduler, policy, .words = policies,
+			     .required = true),
+			FIELD(INT, "nice", struct spec_scheduler, nice, .min = -20, .max = 19),
+			FIELD(U32, "priority", struct spec_scheduler, priority, .max = 99),
+			FIELD(WORDS, "flags", struct spec_scheduler, flags, .words = policy_flags),
+			FIELD(U64, "runtime", struct spec_scheduler, runtime),
+			FIELD(U64, "deadline", struct spec_scheduler, deadline),
+			FIELD(U64, "period", struct spec_scheduler, period)),
 		.check = check_scheduler),
-	MEMBER(OBJECT, "ioPriority", io_priority, .given = true, .rows = io_fields),
-	FIELD_PART("execCPUAffinity", .rows = affinity_fields),
+	MEMBER(OBJECT, "ioPriority", io_priority, .given = true,
+		ROWS(FIELD(WORD, "class", struct spec_io_priority, class, .words = io_classes,
+			     .required = true),
+			FIELD(U32, "priority", struct spec_io_priority, priority, .max = 7))),
+	FIELD_PART("execCPUAffinity",
+		ROWS(FIELD(RANGES, "initial", struct spec_process, exec_cpus_initial),
+			FIELD(RANGES, "final", struct spec_process, exec_cpus_final))),
 	{0},
 };
 

@@ -17,18 +17,17 @@ enum { ALL_ACCESS = DEVICE_READ | DEVICE_WRITE | DEVICE_MKNOD };
 
 static int read_access(const struct at *a, void *out, struct err *e)
 {
+	static const char letters[] = "mrw"; /* DEVICE_MKNOD and its neighbours are the bits */
 	const char *s = at_string(a, e);
 	unsigned *access = out;
 
 	if (!s || !*s)
 		return s ? 0 : -1;
 	for (; *s; s++) {
-		if (*s == 'r')
-			*access |= DEVICE_READ;
-		else if (*s == 'w')
-			*access |= DEVICE_WRITE;
-		else if (*s == 'm')
-			*access |= DEVICE_MKNOD;
+		const char *letter = strchr(letters, *s);
+
+		if (letter)
+			*access |= 1u << (letter - letters);
 		else if (*s != 'a') /* a type that strayed in here: others read "rwa" as "rw" */
 			return at_error(a, e, "'%c' is not r, w or m", *s);
 	}
@@ -38,17 +37,15 @@ static int read_access(const struct at *a, void *out, struct err *e)
 static int check_device_rule(const struct at *a, void *out, struct err *e)
 {
 	struct spec_device_rule *r = out;
-	struct opt_i64 *numbers[] = {&r->major, &r->minor};
 
 	(void)a;
 	(void)e;
-	for (int i = 0; i < 2; i++)
-		if (numbers[i]->v == -1) /* engines write -1 for all */
-			*numbers[i] = (struct opt_i64){0};
-	if (!r->type)
-		r->type = 'a';
-	if (!r->access)
-		r->access = ALL_ACCESS;
+	if (r->major.v < 0) /* engines write -1 for all */
+		r->major = (struct opt_i64){0};
+	if (r->minor.v < 0)
+		r->minor = (struct opt_i64){0};
+	r->type = r->type ? r->type : 'a';
+	r->access = r->access ? r->access : ALL_ACCESS;
 	return 0;
 }
 
@@ -78,26 +75,10 @@ static int split_device_rules(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static int read_type(const struct at *a, void *out, struct err *e)
-{
-	static const struct fields_word types[] = {
-		{"a", 'a'}, {"b", 'b'}, {"c", 'c'}, {"", 'a'}, {0}};
-	uint32_t type;
+static const struct fields_word rule_types[] = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}, {"", 'a'}, {0}};
 
-	if (at_word(a, types, &type, e) < 0)
-		return -1;
-	*(char *)out = (char)type;
-	return 0;
-}
-
-static const struct field rule_fields[] = {
-	FIELD(BOOL, "allow", struct spec_device_rule, allow, .required = true),
-	FIELD(READ, "type", struct spec_device_rule, type, .check = read_type),
-	FIELD(OPT, "major", struct spec_device_rule, major, .min = -1, .max = UINT32_MAX),
-	FIELD(OPT, "minor", struct spec_device_rule, minor, .min = -1, .max = UINT32_MAX),
-	FIELD(READ, "access", struct spec_device_rule, access, .check = read_access),
-	{0},
-};
+#define NUMBER(name, member)                                                                       \
+	FIELD(OPT, name, struct spec_device_rule, member, .min = -1, .max = UINT32_MAX)
 
 /* ---- memory, cpu, pids ---- */
 
@@ -110,19 +91,6 @@ static int check_hierarchy(const struct at *a, void *out, struct err *e)
 	return json_is_true(a->v) ? 0 : at_unsupported(a, e, "the kernel knows only true");
 }
 
-static const struct field memory_fields[] = {
-	LIMIT("limit", memory_limit),
-	LIMIT("reservation", memory_reservation),
-	LIMIT("swap", memory_swap),
-	LIMIT("kernel", memory_kernel),
-	LIMIT("kernelTCP", memory_kernel_tcp),
-	MEMBER(OPT, "swappiness", memory_swappiness, .max = 100),
-	MEMBER(BOOL, "disableOOMKiller", memory_no_oom_killer),
-	MEMBER(BOOL, "checkBeforeUpdate", memory_check),
-	{.name = "useHierarchy", .kind = FIELD_READ, .check = check_hierarchy},
-	{0},
-};
-
 static int check_memory(const struct at *a, void *out, struct err *e)
 {
 	const struct spec_resources *r = out;
@@ -132,19 +100,6 @@ static int check_memory(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field cpu_fields[] = {
-	COUNT("shares", cpu_shares),
-	LIMIT("quota", cpu_quota),
-	COUNT("period", cpu_period),
-	COUNT("burst", cpu_burst),
-	MEMBER(OPT, "idle", cpu_idle, .max = 1),
-	LIMIT("realtimeRuntime", cpu_rt_runtime),
-	COUNT("realtimePeriod", cpu_rt_period),
-	MEMBER(RANGES, "cpus", cpus),
-	MEMBER(RANGES, "mems", mems),
-	{0},
-};
-
 static int check_cpu(const struct at *a, void *out, struct err *e)
 {
 	const struct spec_resources *r = out;
@@ -153,11 +108,6 @@ static int check_cpu(const struct at *a, void *out, struct err *e)
 		return at_error(a, e, "burst: more than the quota");
 	return 0;
 }
-
-static const struct field pids_fields[] = {
-	LIMIT("limit", pids),
-	{0},
-};
 
 /* ---- block devices ---- */
 
@@ -183,22 +133,14 @@ static int check_block(const struct at *a, void *out, struct err *e)
 
 static int check_weights(const struct at *a, void *out, struct err *e)
 {
-	(void)out;
-	if (!json_object_get(a->v, "weight") && !json_object_get(a->v, "leafWeight"))
-		return at_error(a, e, "weight or leafWeight is needed");
-	return 0;
+	const struct spec_block_value *b = out;
+
+	return b->value.set || b->leaf.set ? 0 : at_error(a, e, "weight or leafWeight is needed");
 }
 
 #define BLOCK(kind, name, member, ...)                                                             \
 	FIELD(kind, name, struct spec_block_value, member, __VA_ARGS__)
 #define WEIGHT .max = UINT32_MAX, .check = check_weight
-static const struct field weight_fields[] = {
-	BLOCK(U32, "major", major, .required = true),
-	BLOCK(U32, "minor", minor, .required = true),
-	BLOCK(OPT, "weight", value, WEIGHT),
-	BLOCK(OPT, "leafWeight", leaf, WEIGHT),
-	{0},
-};
 static const struct field rate_fields[] = {
 	BLOCK(U32, "major", major, .required = true),
 	BLOCK(U32, "minor", minor, .required = true),
@@ -208,17 +150,6 @@ static const struct field rate_fields[] = {
 
 #define RATES(name, member)                                                                        \
 	FIELD_LIST(ARRAY, name, struct spec_resources, member.v, .rows = rate_fields)
-static const struct field block_fields[] = {
-	MEMBER(OPT, "weight", block_weight, WEIGHT),
-	MEMBER(OPT, "leafWeight", block_leaf_weight, WEIGHT),
-	FIELD_LIST(ARRAY, "weightDevice", struct spec_resources, block_weights.v,
-		.rows = weight_fields, .each = check_weights),
-	RATES("throttleReadBpsDevice", read_bps),
-	RATES("throttleWriteBpsDevice", write_bps),
-	RATES("throttleReadIOPSDevice", read_iops),
-	RATES("throttleWriteIOPSDevice", write_iops),
-	{0},
-};
 
 /* ---- huge pages, network, RDMA, unified ---- */
 
@@ -236,12 +167,6 @@ static int check_hugetlb(const struct at *a, void *out, struct err *e)
 		h->limit = INT64_MAX;
 	return 0;
 }
-
-static const struct field hugetlb_fields[] = {
-	FIELD(STR, "pageSize", struct spec_hugetlb, page_size, .required = true),
-	FIELD(U64, "limit", struct spec_hugetlb, limit, .required = true),
-	{0},
-};
 
 static int check_priority(const struct at *a, void *out, struct err *e)
 {
@@ -263,19 +188,6 @@ static int read_decimal(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field priority_fields[] = {
-	FIELD(STR, "name", struct spec_pair, name, .required = true),
-	FIELD(READ, "priority", struct spec_pair, value, .required = true, .check = read_decimal),
-	{0},
-};
-
-static const struct field network_fields[] = {
-	MEMBER(OPT, "classID", net_class, .max = UINT32_MAX),
-	FIELD_LIST(ARRAY, "priorities", struct spec_resources, net_priorities.v,
-		.rows = priority_fields, .each = check_priority),
-	{0},
-};
-
 static int check_rdma(const struct at *a, void *out, struct err *e)
 {
 	const struct spec_rdma *d = out;
@@ -286,12 +198,6 @@ static int check_rdma(const struct at *a, void *out, struct err *e)
 		return at_error(a, e, "hcaHandles or hcaObjects is needed");
 	return 0;
 }
-
-static const struct field rdma_fields[] = {
-	FIELD(OPT, "hcaHandles", struct spec_rdma, handles, .max = UINT32_MAX),
-	FIELD(OPT, "hcaObjects", struct spec_rdma, objects, .max = UINT32_MAX),
-	{0},
-};
 
 static int check_unified(const struct at *a, void *out, struct err *e)
 {
@@ -306,17 +212,60 @@ static int check_unified(const struct at *a, void *out, struct err *e)
 }
 
 const struct field spec_resources_fields[] = {
-	FIELD_LIST(ARRAY, "devices", struct spec_resources, devices, .rows = rule_fields,
+	FIELD_LIST(ARRAY, "devices", struct spec_resources, devices,
+		ROWS(FIELD(BOOL, "allow", struct spec_device_rule, allow, .required = true),
+			FIELD(WORD, "type", struct spec_device_rule, type, .words = rule_types),
+			NUMBER("major", major), NUMBER("minor", minor),
+			FIELD(READ, "access", struct spec_device_rule, access,
+				.check = read_access)),
 		.each = check_device_rule, .check = split_device_rules),
-	FIELD_PART("memory", .rows = memory_fields, .check = check_memory),
-	FIELD_PART("cpu", .rows = cpu_fields, .check = check_cpu),
-	FIELD_PART("pids", .rows = pids_fields),
-	FIELD_PART("blockIO", .rows = block_fields, .check = check_block),
-	FIELD_LIST(ARRAY, "hugepageLimits", struct spec_resources, hugetlb, .rows = hugetlb_fields,
+	FIELD_PART("memory",
+		ROWS(LIMIT("limit", memory_limit), LIMIT("reservation", memory_reservation),
+			LIMIT("swap", memory_swap), LIMIT("kernel", memory_kernel),
+			LIMIT("kernelTCP", memory_kernel_tcp),
+			MEMBER(OPT, "swappiness", memory_swappiness, .max = 100),
+			MEMBER(BOOL, "disableOOMKiller", memory_no_oom_killer),
+			MEMBER(BOOL, "checkBeforeUpdate", memory_check),
+			{.name = "useHierarchy", .kind = FIELD_READ, .check = check_hierarchy}),
+		.check = check_memory),
+	FIELD_PART("cpu",
+		ROWS(COUNT("shares", cpu_shares), LIMIT("quota", cpu_quota),
+			COUNT("period", cpu_period), COUNT("burst", cpu_burst),
+			MEMBER(OPT, "idle", cpu_idle, .max = 1),
+			LIMIT("realtimeRuntime", cpu_rt_runtime),
+			COUNT("realtimePeriod", cpu_rt_period), MEMBER(RANGES, "cpus", cpus),
+			MEMBER(RANGES, "mems", mems)),
+		.check = check_cpu),
+	FIELD_PART("pids", ROWS(LIMIT("limit", pids))),
+	FIELD_PART("blockIO",
+		ROWS(MEMBER(OPT, "weight", block_weight, WEIGHT),
+			MEMBER(OPT, "leafWeight", block_leaf_weight, WEIGHT),
+			FIELD_LIST(ARRAY, "weightDevice", struct spec_resources, block_weights.v,
+				ROWS(BLOCK(U32, "major", major, .required = true),
+					BLOCK(U32, "minor", minor, .required = true),
+					BLOCK(OPT, "weight", value, WEIGHT),
+					BLOCK(OPT, "leafWeight", leaf, WEIGHT)),
+				.each = check_weights),
+			RATES("throttleReadBpsDevice", read_bps),
+			RATES("throttleWriteBpsDevice", write_bps),
+			RATES("throttleReadIOPSDevice", read_iops),
+			RATES("throttleWriteIOPSDevice", write_iops)),
+		.check = check_block),
+	FIELD_LIST(ARRAY, "hugepageLimits", struct spec_resources, hugetlb,
+		ROWS(FIELD(STR, "pageSize", struct spec_hugetlb, page_size, .required = true),
+			FIELD(U64, "limit", struct spec_hugetlb, limit, .required = true)),
 		.each = check_hugetlb),
-	FIELD_PART("network", .rows = network_fields),
-	FIELD_LIST(
-		MAP, "rdma", struct spec_resources, rdma, .rows = rdma_fields, .each = check_rdma),
+	FIELD_PART("network",
+		ROWS(MEMBER(OPT, "classID", net_class, .max = UINT32_MAX),
+			FIELD_LIST(ARRAY, "priorities", struct spec_resources, net_priorities.v,
+				ROWS(FIELD(STR, "name", struct spec_pair, name, .required = true),
+					FIELD(READ, "priority", struct spec_pair, value,
+						.required = true, .check = read_decimal)),
+				.each = check_priority))),
+	FIELD_LIST(MAP, "rdma", struct spec_resources, rdma,
+		ROWS(FIELD(OPT, "hcaHandles", struct spec_rdma, handles, .max = UINT32_MAX),
+			FIELD(OPT, "hcaObjects", struct spec_rdma, objects, .max = UINT32_MAX)),
+		.each = check_rdma),
 	FIELD_LIST(MAP, "unified", struct spec_resources, unified.v, .each = check_unified),
 	{0},
 };

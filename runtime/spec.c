@@ -1,6 +1,8 @@
 #include "runtime/spec.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -29,22 +31,6 @@ static int check_mount(const struct at *a, void *out, struct err *e)
 	return 0;
 }
 
-static const struct field root_fields[] = {
-	FIELD(STR, "path", struct spec, root, .required = true, .min = 1),
-	FIELD(BOOL, "readonly", struct spec, root_readonly),
-	{0},
-};
-
-static const struct field mount_fields[] = {
-	FIELD(STR, "destination", struct spec_mount, destination, .required = true, .min = 1),
-	FIELD(OPT_STR, "type", struct spec_mount, type),
-	FIELD(OPT_STR, "source", struct spec_mount, source),
-	FIELD(STRS, "options", struct spec_mount, options),
-	FIELD(READ, "uidMappings", struct spec_mount, uids, .check = spec_idmaps),
-	FIELD(READ, "gidMappings", struct spec_mount, gids, .check = spec_idmaps),
-	{0},
-};
-
 static const struct field hook_fields[] = {
 	FIELD(PATH, "path", struct spec_hook, path, .required = true),
 	FIELD(STRS, "args", struct spec_hook, args),
@@ -69,6 +55,33 @@ const char *hook_name(enum hook_kind kind)
 	return hooks_fields[kind].name;
 }
 
+static const struct field fields[] = {
+	FIELD(STR, "ociVersion", struct spec, version, .required = true),
+	FIELD(READ, "process", struct spec, process, .check = spec_process),
+	FIELD_PART("root", ROWS(FIELD(STR, "path", struct spec, root, .required = true, .min = 1),
+				   FIELD(BOOL, "readonly", struct spec, root_readonly))),
+	FIELD(OPT_STR, "hostname", struct spec, hostname, .max = HOST_NAME_BYTES),
+	FIELD(OPT_STR, "domainname", struct spec, domainname, .max = HOST_NAME_BYTES),
+	FIELD_LIST(ARRAY, "mounts", struct spec, mounts,
+		ROWS(FIELD(STR, "destination", struct spec_mount, destination, .required = true,
+			     .min = 1),
+			FIELD(OPT_STR, "type", struct spec_mount, type),
+			FIELD(OPT_STR, "source", struct spec_mount, source),
+			FIELD(STRS, "options", struct spec_mount, options),
+			FIELD(READ, "uidMappings", struct spec_mount, uids, .check = spec_idmaps),
+			FIELD(READ, "gidMappings", struct spec_mount, gids, .check = spec_idmaps)),
+		.each = check_mount),
+	FIELD_PART("hooks", .rows = hooks_fields),
+	FIELD_LIST(MAP, "annotations", struct spec, annotations.v, .each = spec_pair),
+	FIELD_PART("linux", .rows = spec_linux_fields, .check = spec_linux_check),
+	{.name = "solaris", .kind = FIELD_REFUSE},
+	{.name = "windows", .kind = FIELD_REFUSE},
+	{.name = "vm", .kind = FIELD_REFUSE},
+	{.name = "zos", .kind = FIELD_REFUSE},
+	{.name = "freebsd", .kind = FIELD_REFUSE},
+	{0},
+};
+
 /* What no part can see alone. */
 static int check(const struct at *a, const struct spec *s, struct err *e)
 {
@@ -84,25 +97,7 @@ static int check(const struct at *a, const struct spec *s, struct err *e)
 
 int spec_read(struct spec *s, json_t *json, const char *name, struct err *e)
 {
-	static const struct field fields[] = {
-		FIELD(STR, "ociVersion", struct spec, version, .required = true),
-		FIELD(READ, "process", struct spec, process, .check = spec_process),
-		FIELD_PART("root", .rows = root_fields),
-		FIELD(OPT_STR, "hostname", struct spec, hostname, .max = HOST_NAME_BYTES),
-		FIELD(OPT_STR, "domainname", struct spec, domainname, .max = HOST_NAME_BYTES),
-		FIELD_LIST(ARRAY, "mounts", struct spec, mounts, .rows = mount_fields,
-			.each = check_mount),
-		FIELD_PART("hooks", .rows = hooks_fields),
-		FIELD_LIST(MAP, "annotations", struct spec, annotations.v, .each = spec_pair),
-		FIELD_PART("linux", .rows = spec_linux_fields, .check = spec_linux_check),
-		{.name = "solaris", .kind = FIELD_REFUSE},
-		{.name = "windows", .kind = FIELD_REFUSE},
-		{.name = "vm", .kind = FIELD_REFUSE},
-		{.name = "zos", .kind = FIELD_REFUSE},
-		{.name = "freebsd", .kind = FIELD_REFUSE},
-		{0},
-	};
-	struct at root = {NULL, name, 0, json, &s->mem};
+	const struct at root = {NULL, name, 0, json, &s->mem};
 
 	*s = (struct spec){.json = json_incref(json)};
 	if (fields_read(&root, fields, s, e) == 0 && check(&root, s, e) == 0)
@@ -131,93 +126,74 @@ int spec_read_resources(
 
 /* ---- texts ---- */
 
-/* The number of bytes at p that are an integer beyond INT64_MAX, else 0. */
-static size_t big_integer(const char *p)
+/* Integers beyond INT64_MAX become marked strings (see FIELDS_BIG_MARK) of the same length. */
+static void mark_big(char *p)
 {
-	size_t n = strspn(p, "0123456789");
-	char digits[21];
-	uint64_t u;
-
-	if (n < 19 || n >= sizeof(digits) || p[0] == '0' || strchr(".eE", p[n]))
-		return 0;
-	memcpy(digits, p, n);
-	digits[n] = '\0';
-	return str_u64(digits, UINT64_MAX, &u) == 0 && u > INT64_MAX ? n : 0;
-}
-
-/* Copy text, big integers made into marked strings (see FIELDS_BIG_MARK). Positions in errors of
- * the same line move by the mark. */
-static void mark_big(const char *p, struct buf *out)
-{
-	static const char mark[] = "\"\\u0001";
-	const char *from = p;
 	bool in_string = false;
 
-	while (*p) {
-		size_t n = 0;
+	for (; *p; p++) {
+		size_t n = in_string ? 0 : strspn(p, "0123456789+-.eE");
+		char *end, marked[32];
+		uint64_t u;
 
-		if (in_string && *p == '\\' && p[1])
-			p++;
-		else if (*p == '"')
+		if (*p == '"')
 			in_string = !in_string;
-		else if (!in_string && isdigit((unsigned char)*p)) {
-			n = p[-1] == '-' ? 0 : big_integer(p);
-			if (n) {
-				buf_put(out, from, (size_t)(p - from));
-				buf_printf(out, "%s%.*s\"", mark, (int)n, p);
-				from = p + n;
-			} else {
-				n = strspn(p, "0123456789.eE+-");
-			}
+		else if (in_string && *p == '\\' && p[1])
+			p++;
+		if (!n)
+			continue;
+		errno = 0;
+		u = strtoull(p, &end, 10);
+		if (isdigit((unsigned char)*p) && *p != '0' && end == p + n && !errno &&
+			u > INT64_MAX) {
+			snprintf(marked, sizeof(marked), "\"%c%016" PRIx64 "\" ", FIELDS_BIG_MARK,
+				u);
+			memcpy(p, marked, n); /* 19 digits, or 20 */
 		}
-		p += n ? n : 1;
+		p += n - 1;
 	}
-	buf_put(out, from, (size_t)(p - from));
 }
 
 int spec_doc_parse(struct json_doc *d, const char *name, const void *p, size_t n, struct err *e)
 {
-	auto_buf struct buf marked = BUF_INIT(2 * n + 1);
 	auto_buf struct buf text = BUF_INIT(n);
 
 	if (n && memchr(p, '\0', n))
 		return err_set(e, ERR_CORRUPT, "%s:1:1: contains a NUL character", name);
-	buf_put(&text, p, n); /* ends with a NUL */
-	/* A number at the very start has nothing before it to look at, and is no object. */
-	if (n && (text.data[0] == '{' || isspace((unsigned char)text.data[0])))
-		mark_big(text.data, &marked);
-	return marked.len ? json_doc_parse(d, name, marked.data, marked.len, e)
-			  : json_doc_parse(d, name, n ? text.data : "", n, e);
+	buf_put(&text, p, n);
+	mark_big(text.data);
+	return json_doc_parse(d, name, text.data, n, e);
 }
 
 int spec_doc_load(struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(max);
 
-	if (file_read(dirfd, path, &text, e) < 0)
-		return -1;
-	return spec_doc_parse(d, path, text.data, text.len, e);
+	return file_read(dirfd, path, &text, e) < 0
+		       ? -1
+		       : spec_doc_parse(d, path, text.data, text.len, e);
+}
+
+static int read_doc(struct spec *s, struct json_doc *d, struct err *e)
+{
+	int rc = spec_read(s, d->root, d->name, e);
+
+	json_doc_fini(d);
+	return rc;
 }
 
 int spec_parse(struct spec *s, const char *name, const char *text, size_t n, struct err *e)
 {
 	struct json_doc doc;
-	int rc;
 
-	if (spec_doc_parse(&doc, name, text, n, e) < 0)
-		return -1;
-	rc = spec_read(s, doc.root, name, e);
-	json_doc_fini(&doc);
-	return rc;
+	return spec_doc_parse(&doc, name, text, n, e) < 0 ? -1 : read_doc(s, &doc, e);
 }
 
 int spec_load(struct spec *s, int dirfd, const char *path, struct err *e)
 {
-	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
+	struct json_doc doc;
 
-	return file_read(dirfd, path, &text, e) < 0
-		       ? -1
-		       : spec_parse(s, path, text.data ? text.data : "", text.len, e);
+	return spec_doc_load(&doc, dirfd, path, SPEC_MAX, e) < 0 ? -1 : read_doc(s, &doc, e);
 }
 
 void spec_fini(struct spec *s)

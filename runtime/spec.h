@@ -127,7 +127,7 @@ struct spec_device {
 /* A rule of the devices controller. */
 struct spec_device_rule {
 	bool allow;
-	char type;                   /* 'a', 'b', 'c' */
+	int type;                    /* 'a', 'b', 'c' */
 	struct opt_i64 major, minor; /* unset: all */
 	unsigned access;             /* DEVICE_READ... */
 };
@@ -153,8 +153,7 @@ struct spec_rdma {
 	struct opt_i64 handles, objects;
 };
 
-/* A name and a value: net_prio's interface and priority, unified's file and text, annotations,
- * sysctls. */
+/* net_prio's interface and priority, unified's file and text, annotations, sysctls. */
 struct spec_pair {
 	const char *name, *value;
 };
@@ -211,10 +210,10 @@ const char *hook_name(enum hook_kind kind);
 
 struct spec_intel_rdt {
 	bool given;
-	const char *clos;          /* NULL: the container's id */
-	const char *l3, *membw;    /* one schema each, NULL: none */
-	struct strings schemata;   /* further ones */
-	bool monitoring, cmt, mbm; /* the latter: as it was called before 1.3 */
+	const char *clos;        /* NULL: the container's id */
+	const char *l3, *membw;  /* one schema each, NULL: none */
+	struct strings schemata; /* further ones */
+	bool monitoring;         /* enableCMT and enableMBM, before 1.3 */
 };
 
 /* A network interface to move into the container. */
@@ -286,35 +285,26 @@ int spec_doc_parse(
 int spec_doc_load(
 	struct json_doc *d, int dirfd, const char *path, size_t max, struct err *e) must_check;
 
-/* Read a parsed document; takes a reference. name is how errors call it. Errors: CORRUPT with the
- * JSON pointer, UNSUPPORTED with the field's name. */
+/* Read a parsed document (taking a reference), a text, or a file of at most SPEC_MAX bytes. name is
+ * how errors call it. Errors: CORRUPT and UNSUPPORTED, with the JSON pointer. */
+enum { SPEC_MAX = 8 << 20 };
 int spec_read(struct spec *s, json_t *json, const char *name, struct err *e) must_check;
-/* The same from a file of at most 8 MiB. */
-int spec_load(struct spec *s, int dirfd, const char *path, struct err *e) must_check;
-/* The same from a text. */
 int spec_parse(
 	struct spec *s, const char *name, const char *text, size_t n, struct err *e) must_check;
-enum { SPEC_MAX = 8 << 20 };
+int spec_load(struct spec *s, int dirfd, const char *path, struct err *e) must_check;
 void spec_fini(struct spec *s);
 
-/* A process alone, as `exec --process FILE` has it; strings are borrowed from json, arrays live in
- * mem. */
+/* A process alone, for `exec --process FILE`, and resources alone, for `update --resources FILE`.
+ * Strings are borrowed from json, arrays live in mem. */
 int spec_read_process(struct spec_process *p, json_t *json, const char *name, struct arena *mem,
 	struct err *e) must_check;
-/* Resources alone, as `update --resources FILE` has them. */
 int spec_read_resources(struct spec_resources *r, json_t *json, const char *name, struct arena *mem,
 	struct err *e) must_check;
 
-/* ---- parts, one file each, for fields.h ---- */
+/* ---- parts, for fields.h: spec-process.c, spec-linux.c, spec-resources.c ---- */
 
-/* The value of a struct spec_pair. (spec.c) */
-field_check spec_pair;
-/* spec-process.c: /process */
-field_check spec_process;
-/* spec-linux.c: /linux; an array of {containerID, hostID, size}, out: struct spec_idmaps */
-extern const struct field spec_linux_fields[];
-field_check spec_linux_check, spec_idmaps;
-/* spec-resources.c: /linux/resources, of a struct spec_resources */
-extern const struct field spec_resources_fields[];
+extern const struct field spec_linux_fields[], spec_resources_fields[];
+field_check spec_process, spec_linux_check;
+field_check spec_pair, spec_idmaps; /* the value of a struct spec_pair; a struct spec_idmaps */
 
 #endif

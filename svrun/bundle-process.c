@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -13,7 +14,6 @@
 #include "images/image.h"
 #include "runtime/caps.h"
 #include "runtime/confine.h"
-#include "runtime/passwd.h"
 #include "runtime/spec.h"
 #include "svrun/bundle.h"
 #include "svrun/tty.h"
@@ -270,7 +270,7 @@ int bundle_caps(const struct run_options *o, uint64_t *caps, struct err *e)
 {
 	uint64_t set, all;
 
-	*caps = caps_default();
+	*caps = confine_caps_default();
 	if (one_cap("", "ALL", &all, e) < 0)
 		return -1;
 	for (size_t i = 0; i < o->cap_drop.n; i++) {

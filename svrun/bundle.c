@@ -29,7 +29,7 @@ static json_t *make_resources(const struct run_options *o)
 
 		/* Memory and swap together: what is asked for is a limit of memory, not a licence
 		 * to swap as much again. */
-		if (cgroup_has_swap())
+		if (confine_has_swap())
 			json_object_set_new(m, "swap", json_integer((json_int_t)o->memory_bytes));
 		json_object_set_new(r, "memory", m);
 	}

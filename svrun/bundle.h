@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "runtime/passwd.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
 
@@ -27,7 +28,7 @@ json_t *bundle_make(const struct bundle_request *r, struct err *e) must_check;
 
 /* bundle-process.c: the object "process". */
 json_t *bundle_process(const struct bundle_request *r, struct err *e) must_check;
-/* The bounding set that --cap-add and --cap-drop ask for. */
+/* The bounding set that --cap-add and --cap-drop ask for; Docker's default without. */
 int bundle_caps(const struct run_options *o, uint64_t *caps, struct err *e) must_check;
 
 /* bundle-mounts.c: the array "mounts". */

@@ -357,7 +357,7 @@ int checkpoint_save(const struct checkpoint_options *o, const struct spec *spec,
 	struct saving a = {.o = o, .spec = spec, .s = s};
 	int rc;
 
-	if (cgroup_open(&a.cgroup, &s->cgroup, e) < 0)
+	if (cgroup_open(&a.cgroup, &s->cgroup, NULL, e) < 0)
 		return -1;
 	rc = checkpoint_folders(o, &a.folders, e);
 	if (rc == 0) {

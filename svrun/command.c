@@ -145,5 +145,6 @@ int command_main(const struct command *table, int argc, char **argv)
 	if (e.kind == ERR_NONE) /* the help was asked for */
 		return 0;
 	err_print(&e, "svrun");
-	return err_exit_status(&e);
+	/* `svrun run` passes on the container's own status: ours is docker's. */
+	return e.kind == ERR_USAGE ? 2 : 125;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/log.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "builder/commit.h"
@@ -189,7 +189,7 @@ static int commit_running(
 		err_set(e, ERR_EXISTS, "container %s is just starting or ending", i->id);
 		return err_hint(e, "try again");
 	}
-	if (cgroup_open(&cgroup, &i->cgroup, e) < 0)
+	if (cgroup_open(&cgroup, &i->cgroup, NULL, e) < 0)
 		return -1;
 	if (freeze(&g, &cgroup, e) == 0) {
 		r->frozen = &cgroup;

@@ -128,7 +128,7 @@ static int find_process(struct instance_view *v, struct err *e)
 	v->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	if (v->pidfd < 0)
 		return errno == ESRCH ? 0 : err_sys(e, "process %d", (int)pid);
-	if (cgroup_open(&cgroup, &v->cgroup, e) < 0)
+	if (cgroup_open(&cgroup, &v->cgroup, NULL, e) < 0)
 		return -1;
 	rc = cgroup_pids(&cgroup, &pids, &n, e);
 	cgroup_fini(&cgroup);

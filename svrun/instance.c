@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/sys.h"

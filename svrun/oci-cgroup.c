@@ -29,7 +29,8 @@ static int target_open(struct target *t, const struct oci *o, const char *id, st
 	*t = (struct target){0};
 	if (oci_open(o, id, true, &t->s, e) < 0)
 		return -1;
-	if (state_status(&t->s, &t->status, e) < 0 || cgroup_open(&t->c, &t->s.cgroup, e) < 0) {
+	if (state_status(&t->s, &t->status, e) < 0 ||
+		cgroup_open(&t->c, &t->s.cgroup, NULL, e) < 0) {
 		state_close(&t->s);
 		return -1;
 	}
@@ -101,7 +102,7 @@ static int number(
 		out->v = -1;
 		return 0;
 	}
-	if ((bytes ? str_bytes(text, &v) : str_u64(text, INT64_MAX, &v)) < 0 || v > INT64_MAX)
+	if ((bytes ? option_bytes(text, &v) : str_u64(text, INT64_MAX, &v)) < 0 || v > INT64_MAX)
 		return err_set(e, ERR_USAGE, "--%s: expected %s, or -1, got '%.60s'", option,
 			bytes ? "bytes" : "a number", text);
 	out->v = (int64_t)v;

@@ -6,11 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
 #include "svrun/checkpoint.h"
+#include "svrun/console.h"
 #include "svrun/oci.h"
 #include "svrun/supervise.h"
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/hooks.h"

@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
 #include "runtime/container.h"
 #include "runtime/door.h"
 #include "runtime/hooks.h"
+#include "svrun/console.h"
 #include "svrun/oci.h"
 #include "svrun/supervise.h"
 

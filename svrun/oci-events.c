@@ -116,7 +116,7 @@ static int watch_open(struct watch *w, const struct oci *o, const char *id, stru
 
 	if (oci_open(o, id, false, &w->s, e) < 0)
 		return -1;
-	if (state_status(&w->s, &status, e) < 0 || cgroup_open(&w->c, &w->s.cgroup, e) < 0)
+	if (state_status(&w->s, &status, e) < 0 || cgroup_open(&w->c, &w->s.cgroup, NULL, e) < 0)
 		return -1;
 	if (status == STATE_STOPPED || status == STATE_CREATING)
 		return err_set(e, ERR_USAGE, "container %s is not running", id);

@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
 #include "runtime/exec.h"
 #include "runtime/lsm.h"
+#include "svrun/console.h"
 #include "svrun/oci.h"
 #include "svrun/supervise.h"
 
@@ -252,7 +251,7 @@ static int open_container(struct plan *x, struct err *e)
 		return err_sys(e, "%s: its first process", x->s.id);
 	if (x->pidfd < 0)
 		return refuse("stopped", e);
-	if (cgroup_open(&x->cgroup, &x->s.cgroup, e) < 0)
+	if (cgroup_open(&x->cgroup, &x->s.cgroup, x->r->cgroups.n ? NULL : "freezer", e) < 0)
 		return -1;
 	if (x->cgroup.ndirs && !x->r->ignore_paused)
 		frozen = cgroup_frozen(&x->cgroup, e);

@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/hooks.h"
@@ -156,7 +155,7 @@ static int signal_all(const struct state *s, int sig, struct err *e)
 	struct cgroup c;
 	int rc;
 
-	if (cgroup_open(&c, &s->cgroup, e) < 0)
+	if (cgroup_open(&c, &s->cgroup, NULL, e) < 0)
 		return -1;
 	rc = c.ndirs ? cgroup_signal(&c, sig, e) : 0;
 	cgroup_fini(&c);

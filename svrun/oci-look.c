@@ -159,7 +159,7 @@ static int read_pids(const struct oci *o, const char *id, struct pids *p, struct
 	*p = (struct pids){NULL, 0};
 	if (oci_open(o, id, false, &s, e) < 0)
 		return -1;
-	rc = cgroup_open(&c, &s.cgroup, e);
+	rc = cgroup_open(&c, &s.cgroup, "devices", e);
 	if (rc == 0) {
 		auto_fd int fd = state_pidfd(&s);
 

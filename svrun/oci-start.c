@@ -28,7 +28,7 @@ static int check_status(const struct state *s, struct err *e)
 
 static int start(const struct state *s, const struct spec *spec, struct err *e)
 {
-	struct container_start o = {spec, s->id, s->bundle, s->pid, -1};
+	struct container_start o = {spec, s->id, s->bundle, "created", s->pid, s->pid, -1};
 	int status, rc;
 
 	if (!spec->process.given)

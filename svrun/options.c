@@ -1,7 +1,11 @@
 #include "svrun/options.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -196,4 +200,33 @@ void option_list_fini(struct option_list *l)
 {
 	free(l->v);
 	*l = (struct option_list){0};
+}
+
+int option_bytes(const char *s, uint64_t *v)
+{
+	static const char units[] = "bkmgt";
+	const char *unit;
+	char *end;
+	double n, factor = 1;
+
+	if (!isdigit((unsigned char)*s))
+		return -1;
+	errno = 0;
+	n = strtod(s, &end);
+	if (errno || !isfinite(n) || (size_t)(end - s) != strspn(s, "0123456789."))
+		return -1; /* strtod alone takes 1e3 and 0x10 */
+	if (*end) {
+		unit = strchr(units, tolower((unsigned char)*end));
+		if (!unit || !*unit)
+			return -1;
+		for (; unit > units; unit--)
+			factor *= 1024;
+		end++;
+		if (*end && strcasecmp(end, "b") != 0 && strcasecmp(end, "ib") != 0)
+			return -1;
+	}
+	if (n * factor >= 9e18)
+		return -1;
+	*v = (uint64_t)(n * factor);
+	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -41,12 +42,14 @@ struct option_spec {
 int options_parse(const struct command *self, const struct option_spec *table, int argc,
 	char **argv, bool stop_at_word, struct err *e) must_check;
 
+/* "512", "512k", "2g", "1.5GiB": bytes with a binary unit (b k m g t, optional iB or B). */
+int option_bytes(const char *s, uint64_t *v) must_check;
+
 void option_list_fini(struct option_list *l);
 
 /* The progress that --progress MODE asks for (NULL: auto), none when quiet; to progress_free().
  * USAGE. */
 struct progress;
-int options_progress(
-	const char *mode, bool quiet, struct progress **p, struct err *e) must_check;
+int options_progress(const char *mode, bool quiet, struct progress **p, struct err *e) must_check;
 
 #endif

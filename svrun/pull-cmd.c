@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/sys.h"
 #include "images/config.h"
 #include "images/pool.h"

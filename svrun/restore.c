@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/hooks.h"

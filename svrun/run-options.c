@@ -16,7 +16,7 @@ static int parse_bytes(
 	*out = 0;
 	if (!s)
 		return 0;
-	if (str_bytes(s, out) < 0) {
+	if (option_bytes(s, out) < 0) {
 		err_set(e, ERR_USAGE, "%s '%s': expected a size", option, s);
 		return err_hint(e, "like 512m, 2g or 1.5GiB");
 	}

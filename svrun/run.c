@@ -6,12 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/digest.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/config.h"
+#include "images/digest.h"
 #include "images/image.h"
 #include "images/mount.h"
 #include "images/store.h"

@@ -374,7 +374,7 @@ static int look_frozen(const struct state *s, bool thaw, struct err *e)
 	struct cgroup c;
 	int rc;
 
-	if (cgroup_open(&c, &s->cgroup, e) < 0)
+	if (cgroup_open(&c, &s->cgroup, "freezer", e) < 0)
 		return -1;
 	rc = c.ndirs ? cgroup_frozen(&c, e) : 0;
 	if (rc > 0 && thaw && cgroup_freeze(&c, false, e) < 0)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/workers.h"
@@ -266,7 +266,7 @@ static void become_run(struct words *w, int out, int err, pid_t parent)
 	rc = cmd_run(&self, w->n, w->v, &e);
 	if (rc < 0) {
 		err_print(&e, "svrun");
-		rc = err_exit_status(&e);
+		rc = e.kind == ERR_USAGE ? 2 : 125;
 	}
 	_exit(rc);
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/exec.h"
@@ -77,7 +77,7 @@ static int inside_open(struct inside *x, struct test_container *c, struct err *e
 		return rc;
 	if (spec_load(&x->spec, x->i.dir, "config.json", e) == 0) {
 		x->has_spec = true;
-		if (cgroup_open(&x->cgroup, &x->i.cgroup, e) == 0) {
+		if (cgroup_open(&x->cgroup, &x->i.cgroup, NULL, e) == 0) {
 			x->has_cgroup = true;
 			if (!x->spec.has_seccomp ||
 				seccomp_cached(&x->filter, filters, &x->spec.seccomp, e) == 0)

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/digest.h"
 #include "base/sys.h"
+#include "images/digest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

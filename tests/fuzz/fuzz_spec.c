@@ -1,22 +1,31 @@
 /* Any config.json: refused with a message that names a place, or read into something that the rest
  * of the runtime can plan with, and the same from its own text. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
-#include "runtime/cgroup-devices.h"
+#include "runtime/cgroup-file.h"
 #include "runtime/mounts.h"
 #include "runtime/seccomp.h"
 #include "runtime/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Unknown capabilities: not thousands of times a second. */
-void warn(const char *fmt, ...)
+/* Unknown capabilities are warnings: not thousands of times a second. */
+static int read_quietly(struct spec *s, json_t *json, struct err *e)
 {
-	(void)fmt;
+	static FILE *nowhere;
+	FILE *was = stderr;
+	int rc;
+
+	if (!nowhere)
+		nowhere = fopen("/dev/null", "we");
+	stderr = nowhere ? nowhere : was;
+	rc = spec_read(s, json, "config.json", e);
+	stderr = was;
+	return rc;
 }
 
 static void plan(const struct spec *s)
@@ -64,13 +73,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct spec s;
 
 	if (spec_doc_parse(&doc, "config.json", data, size, &e) == 0 &&
-		spec_read(&s, doc.root, "config.json", &e) == 0) {
+		read_quietly(&s, doc.root, &e) == 0) {
 		check(&s);
 		plan(&s);
 		spec_fini(&s);
 		json_text(doc.root, true, &printed);
 		if (spec_doc_parse(&again, "config.json", printed.data, printed.len, &e) < 0 ||
-			spec_read(&s, again.root, "config.json", &e) < 0)
+			read_quietly(&s, again.root, &e) < 0)
 			abort();
 		spec_fini(&s);
 		json_doc_fini(&again);

@@ -3,8 +3,8 @@
 #ifndef TESTS_FAKE_REGISTRY_H
 #define TESTS_FAKE_REGISTRY_H
 
-#include "base/digest.h"
 #include "base/mem.h"
+#include "images/digest.h"
 #include "tests/helpers/webd.h"
 
 struct fake {
@@ -114,7 +114,9 @@ static void fake_location(struct fake *f, struct webd_reply *a)
 
 static void fake_add(struct fake *f, const struct webd_request *q)
 {
-	f->up = mem_realloc(f->up, f->up_n + q->n + 1);
+	f->up = realloc(f->up, f->up_n + q->n + 1);
+	if (!f->up)
+		abort();
 	memcpy(f->up + f->up_n, q->body, q->n);
 	f->up_n += q->n;
 }

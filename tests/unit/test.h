@@ -10,6 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
+
+/* How failing tests call an error's kind. */
+static inline const char *err_kind_name(enum err_kind kind)
+{
+	static const char *const names[] = {"none", "usage", "not found", "exists", "denied",
+		"corrupt", "unsupported", "network", "system"};
+
+	return names[kind];
+}
+
 #define TEST(name) static void name(void **state __attribute__((unused)))
 #define RUN_TESTS(...)                                                                             \
 	int main(void)                                                                             \

@@ -23,11 +23,6 @@ TEST(names_and_numbers_agree_with_the_kernels_header)
 	assert_null(caps_name(-1));
 }
 
-TEST(the_default_set_is_dockers)
-{
-	assert_int_equal(caps_default(), 0xa80425fb);
-}
-
 /* In a child: what /proc says about it afterwards. */
 static int lines(const char *want)
 {
@@ -79,5 +74,4 @@ TEST(the_sets_become_exactly_those_asked_for)
 }
 
 RUN_TESTS(cmocka_unit_test(names_and_numbers_agree_with_the_kernels_header),
-	cmocka_unit_test(the_default_set_is_dockers),
 	cmocka_unit_test(the_sets_become_exactly_those_asked_for))

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -14,7 +15,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/sys.h"
-#include "runtime/cgroup-devices.h"
+#include "runtime/cgroup-file.h"
 
 struct ask {
 	char type;
@@ -43,6 +44,18 @@ static bool run(const struct bpf_insn *v, size_t n, const struct ask *a)
 			break;
 		case BPF_ALU64 | BPF_MOV | BPF_K:
 			*d = imm;
+			break;
+		case BPF_ALU64 | BPF_LSH | BPF_K:
+			*d <<= imm;
+			break;
+		case BPF_ALU64 | BPF_OR | BPF_X:
+			*d |= r[i->src_reg];
+			break;
+		case BPF_LD | BPF_DW | BPF_IMM:
+			*d = (uint64_t)(uint32_t)v[++pc].imm << 32 | imm;
+			break;
+		case BPF_JMP | BPF_JNE | BPF_X:
+			pc += *d != r[i->src_reg] ? (size_t)i->off : 0;
 			break;
 		case BPF_ALU | BPF_RSH | BPF_K:
 			*d = (uint32_t)*d >> imm;
@@ -110,9 +123,12 @@ TEST(rules_apply_in_their_order)
 		{.allow = true, .type = 'a', .access = ALL},
 		{.allow = false, .type = 'c', .major = N(10), .access = DEVICE_WRITE},
 		{.allow = true, .type = 'c', .major = N(10), .minor = N(1), .access = DEVICE_WRITE},
-		{.allow = true, .type = 'c', .major = N(4000000000), .minor = N(2), .access = ALL},
+		{.allow = true, .type = 'c', .major = N(4106), .minor = N(3), .access = ALL},
+		{.allow = true, .type = 'c', .major = N(9), .minor = N(11534339), .access = ALL},
+		{.allow = true, .type = 'c', .minor = N(77), .access = ALL},
+		{.allow = true, .type = 'c', .major = N(4095), .minor = N(1048575), .access = ALL},
 	};
-	struct spec_resources r = {.devices = rules, .ndevices = 4};
+	struct spec_resources r = {.devices = rules, .ndevices = sizeof(rules) / sizeof(rules[0])};
 	static const struct {
 		struct ask ask;
 		bool want;
@@ -122,9 +138,12 @@ TEST(rules_apply_in_their_order)
 		{{'c', DEVICE_WRITE, 10, 5}, false},
 		{{'c', DEVICE_READ | DEVICE_WRITE, 10, 5}, false},
 		{{'c', DEVICE_WRITE, 10, 1}, true},
+		{{'c', DEVICE_WRITE, 10, 77}, true},
 		/* More than the last rule grants: the one before decides. */
 		{{'c', DEVICE_READ | DEVICE_WRITE, 10, 1}, false},
-		{{'c', ALL, 4000000000, 2}, true},
+		{{'c', ALL, 4095, 1048575}, true},
+		/* A number that no device has is not another device's. */
+		{{'c', DEVICE_WRITE, 10, 3}, false},
 	};
 	struct bpf_insn *v;
 	size_t n;

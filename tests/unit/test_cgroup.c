@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "runtime/cgroup.h"
+#include "tests/unit/own-mounts.h"
 
 static struct cgroup_place at;
 
@@ -219,7 +220,7 @@ TEST(its_processes_are_counted_stopped_and_signalled)
 	await_member("devices");
 	await_member("freezer");
 	cgroup_fini(&made);
-	need(cgroup_open(&c, &at, &e), &e);
+	need(cgroup_open(&c, &at, NULL, &e), &e);
 	need(cgroup_pids(&c, &pids, &n, &e), &e);
 	assert_int_equal(n, 1);
 	assert_int_equal(pids[0], pid);
@@ -234,7 +235,7 @@ TEST(its_processes_are_counted_stopped_and_signalled)
 	assert_int_equal(WTERMSIG(status), SIGTERM);
 	cgroup_fini(&c);
 	need(cgroup_destroy(&at, &e), &e);
-	need(cgroup_open(&c, &at, &e), &e); /* nothing there: fine */
+	need(cgroup_open(&c, &at, NULL, &e), &e); /* nothing there: fine */
 	assert_int_equal(c.ndirs, 0);
 	assert_int_equal(cgroup_clone_fd(&c), -1);
 	assert_int_equal(cgroup_freeze(&c, true, &e), -1);
@@ -286,6 +287,84 @@ TEST(the_root_is_no_cgroup_for_a_container)
 	assert_int_equal(e.kind, ERR_USAGE);
 }
 
+/* Is the process in it, in the hierarchies that /proc/PID/cgroup shows? */
+static size_t memberships(pid_t pid)
+{
+	auto_buf struct buf text = BUF_INIT(1 << 16);
+	char path[64];
+	size_t n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	assert_int_equal(file_read(AT_FDCWD, path, &text, NULL), 0);
+	for (const char *p = text.data; (p = strstr(p, at.path)); p++)
+		n++;
+	return n;
+}
+
+TEST(a_process_joins_all_of_one_that_is_opened_for_one_controller)
+{
+	struct spec_resources r = {0};
+	struct err e = {0};
+	struct cgroup made, c;
+	int status;
+	pid_t pid;
+
+	need_cgroups();
+	need(cgroup_create(&made, &at, &r, &e), &e);
+	need(cgroup_open(&c, &at, "freezer", &e), &e);
+	assert_int_equal(cgroup_frozen(&c, &e), 0);
+	pid = start(&c);
+	await_member("cpu"); /* by its path, as it is not the freezer */
+	await_member("freezer");
+	for (int i = 0; i < 1000 && memberships(pid) < made.ndirs; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_int_equal(memberships(pid), made.ndirs);
+	cgroup_fini(&c);
+	cgroup_fini(&made);
+	need(cgroup_destroy(&at, &e), &e);
+	waitpid(pid, &status, 0);
+}
+
+/* Where a hierarchy was, a plain folder has a file of that name. */
+static void join_what_is_none(int top)
+{
+	static const char *const only[] = {"freezer", NULL};
+	struct err e = {0};
+	char dir[1300];
+	struct stat st;
+
+	(void)top;
+	place(dir, sizeof(dir), "pids");
+	assert_int_equal(sys_mount("t", "/sys/fs/cgroup/pids", "tmpfs", 0, NULL), 0);
+	assert_int_equal(sys_mkdir_p(AT_FDCWD, dir, 0755), 0);
+	snprintf(dir + strlen(dir), sizeof(dir) - strlen(dir), "/tasks");
+	put(dir, "", 0644);
+	for (int i = 0; i < 2; i++) {
+		struct cgroup c;
+
+		need(cgroup_open(&c, &at, only[i], &e), &e);
+		need(cgroup_join(&c, &e), &e);
+		assert_int_equal(sys_fstatat(AT_FDCWD, dir, &st, 0), 0);
+		assert_int_equal(st.st_size, 0);
+		cgroup_fini(&c);
+	}
+}
+
+TEST(nothing_is_written_that_is_not_on_a_file_system_of_cgroups)
+{
+	struct spec_resources r = {0};
+	struct err e = {0};
+	struct cgroup c;
+
+	need_cgroups();
+	if (cgroup_is_v2())
+		skip();
+	need(cgroup_create(&c, &at, &r, &e), &e);
+	cgroup_fini(&c);
+	with_own_mounts(join_what_is_none);
+	need(cgroup_destroy(&at, &e), &e);
+}
+
 #define UNIT(name) cmocka_unit_test_setup(name, set_up)
 RUN_TESTS(UNIT(a_cgroup_is_made_limited_entered_and_removed_with_what_is_in_it),
 	UNIT(one_that_is_in_use_is_not_taken_over),
@@ -294,4 +373,6 @@ RUN_TESTS(UNIT(a_cgroup_is_made_limited_entered_and_removed_with_what_is_in_it),
 	UNIT(what_was_made_inside_goes_too_however_deep),
 	UNIT(its_processes_are_counted_stopped_and_signalled),
 	UNIT(a_frozen_one_can_be_killed_and_removed),
+	UNIT(a_process_joins_all_of_one_that_is_opened_for_one_controller),
+	UNIT(nothing_is_written_that_is_not_on_a_file_system_of_cgroups),
 	UNIT(a_limit_without_a_cgroup_names_its_field), UNIT(the_root_is_no_cgroup_for_a_container))

@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/console.h"
+#include "svrun/console.h"
 
 static char dir[] = "/tmp/svrun-console-XXXXXX";
 

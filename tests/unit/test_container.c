@@ -299,7 +299,7 @@ TEST(a_released_container_waits_at_its_door)
 	close(o.door);
 	assert_int_equal(container_release(r.c, &r.e), 0);
 	r.c = NULL;
-	start = (struct container_start){&r.spec, "unit", "/tmp", pid, -1};
+	start = (struct container_start){&r.spec, "unit", "/tmp", "created", pid, pid, -1};
 	assert_int_equal(door_knock(fd, "door", pid + 1, &r.e), -1);
 	start.sock = door_knock(fd, "door", pid, &r.e);
 	if (start.sock < 0 || container_start_at(&start, &r.status, &r.e) < 0)

@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "base/digest.h"
+#include "images/digest.h"
 
 TEST(hashes_are_those_of_the_standards)
 {

@@ -2,8 +2,8 @@
 
 #include <sys/wait.h>
 
-#include "base/digest.h"
 #include "base/proc.h"
+#include "images/digest.h"
 #include "tests/unit/fixture.h"
 
 static void write_image(struct fixture *f, const char *name)

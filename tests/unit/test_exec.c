@@ -340,7 +340,7 @@ TEST(a_container_that_has_ended_takes_no_process)
 static int no_such_cgroup(void)
 {
 	static const char *const texts[] = {"sub", "memory:sub", "nothing:sub"};
-	const struct cgroup none = {.ndirs = 0};
+	struct cgroup none = {.ndirs = 0};
 	struct rig r;
 	char text[16];
 

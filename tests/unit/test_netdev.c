@@ -92,14 +92,17 @@ static int keeps_addresses(void)
 	EXPECT(4, ip("link set host0 up") == 0 && ip("link set peer0 up") == 0);
 	EXPECT(5, ip("addr add 10.9.8.7/24 brd 10.9.8.255 dev host0") == 0);
 	EXPECT(6, ip("addr add 10.9.9.1 peer 10.9.9.2/32 dev host0") == 0);
-	EXPECT(7, ip("addr add fd00:9::7/64 dev host0 nodad") == 0);
+	EXPECT(7, ip("addr add fd00:9::7/64 dev host0 nodad") == 0 &&
+			  ip("addr add 10.9.7.1/24 metric 77 dev host0 noprefixroute") == 0);
 	if (netdev_move(&s, c, &e) < 0) {
 		fprintf(stderr, "%s\n", e.text);
 		return 8;
 	}
-	EXPECT(9, shows(c, "addr show eth0", "inet 10.9.8.7/24 brd 10.9.8.255 scope global"));
+	EXPECT(9, shows(c, "addr show eth0", "inet 10.9.8.7/24 brd 10.9.8.255 scope global eth0"));
 	EXPECT(10, shows(c, "addr show eth0", "inet 10.9.9.1 peer 10.9.9.2/32 scope global"));
 	EXPECT(11, shows(c, "addr show eth0", "inet6 fd00:9::7/64 scope global nodad"));
+	EXPECT(16, shows(c, "addr show eth0",
+			   "inet 10.9.7.1/24 metric 77 scope global noprefixroute"));
 	EXPECT(12, shows(c, "link show eth0", "mtu 1400") && shows(c, "link show eth0", ",UP"));
 	EXPECT(13, shows(c, "link show host1", ",UP"));
 	EXPECT(14, shows(0, "link show host0", "does not exist"));

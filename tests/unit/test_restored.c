@@ -119,7 +119,7 @@ static void rig_init(struct rig *r, const char *patch)
 	if (cgroup_place(&o.cgroup, NULL, r->dir + strlen("/tmp/"), false, &r->e) < 0 ||
 		container_create(&r->c, &o, &r->e) < 0 ||
 		container_start(r->c, &status, &r->e) < 0 ||
-		cgroup_open(&r->cgroup, container_cgroup(r->c), &r->e) < 0)
+		cgroup_open(&r->cgroup, container_cgroup(r->c), NULL, &r->e) < 0)
 		fail_msg("%s", r->e.text);
 }
 

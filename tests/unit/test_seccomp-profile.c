@@ -19,8 +19,23 @@
 #include "base/str.h"
 #include "runtime/caps.h"
 #include "runtime/seccomp-profile.h"
+#include "svrun/bundle.h"
 #include "runtime/seccomp.h"
 #include "tests/unit/bpf-run.h"
+
+static uint64_t caps_default(void)
+{
+	const struct run_options none = {.name = NULL};
+	uint64_t caps;
+
+	assert_int_equal(bundle_caps(&none, &caps, NULL), 0);
+	return caps;
+}
+
+TEST(the_default_capabilities_are_dockers)
+{
+	assert_int_equal(caps_default(), 0xa80425fb);
+}
 
 enum { ALLOW = SECCOMP_RET_ALLOW, ERR = SECCOMP_RET_ERRNO };
 
@@ -288,7 +303,8 @@ TEST(every_difference_from_the_usual_profile_has_a_reason)
 	buf_fini(&text);
 }
 
-RUN_TESTS(cmocka_unit_test(the_default_profile_decides_by_arguments),
+RUN_TESTS(cmocka_unit_test(the_default_capabilities_are_dockers),
+	cmocka_unit_test(the_default_profile_decides_by_arguments),
 	cmocka_unit_test(the_default_profile_refuses_every_dangerous_call),
 	cmocka_unit_test(a_granted_capability_allows_its_calls_and_no_others),
 	cmocka_unit_test(calls_newer_than_the_list_do_not_exist),

@@ -278,6 +278,47 @@ TEST(calls_without_a_number_of_their_own_have_rules_too)
 	seccomp_prog_fini(&p);
 }
 
+/* By the numbers that libseccomp has for them: -100 or -200, less the first argument of the call of
+ * many. It knows which call a number is, but not which number a call has. */
+TEST(all_calls_of_a_call_of_many_have_rules_both_ways)
+{
+	size_t calls = 0, direct = 0;
+
+	if (seccomp_arch_native() != SCMP_ARCH_X86_64)
+		skip();
+	for (int theirs = -101; theirs >= -224; theirs--) {
+		char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86, theirs), text[256];
+		struct seccomp_data d = {.arch = SCMP_ARCH_X86, .nr = theirs < -200 ? 117 : 102};
+		struct seccomp_prog p;
+
+		if (!name)
+			continue;
+		snprintf(text, sizeof(text),
+			"{'defaultAction': 'SCMP_ACT_ALLOW', 'architectures': ['SCMP_ARCH_X86'], "
+			"'syscalls': [{'names': ['%s'], 'action': 'SCMP_ACT_ERRNO'}]}",
+			name);
+		p = compile(text);
+		d.args[0] = (unsigned)(-theirs % 100);
+		assert_int_equal(bpf_run(p.code, p.n, &d), ERR | EPERM);
+		d.args[0]++;
+		assert_int_equal(bpf_run(p.code, p.n, &d), ALLOW);
+		for (d.nr = 0; d.nr < 450; d.nr++) {
+			char *own = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86, d.nr);
+			bool same = own && str_eq(own, name);
+
+			if (bpf_run(p.code, p.n, &d) != (same ? ERR | EPERM : ALLOW))
+				fail_msg("%s: %d", name, d.nr);
+			direct += same;
+			free(own);
+		}
+		calls++;
+		seccomp_prog_fini(&p);
+		free(name);
+	}
+	assert_int_equal(calls, 32);
+	assert_int_equal(direct, 27);
+}
+
 TEST(thirty_two_bits_are_compared_where_there_are_no_more)
 {
 #define OP(op, v)                                                                                  \
@@ -424,6 +465,7 @@ RUN_TESTS(cmocka_unit_test(every_action_has_its_return_value),
 	cmocka_unit_test(an_architecture_of_the_list_has_the_same_rules),
 	cmocka_unit_test(a_rule_holds_for_a_call_that_comes_by_a_call_of_many),
 	cmocka_unit_test(calls_without_a_number_of_their_own_have_rules_too),
+	cmocka_unit_test(all_calls_of_a_call_of_many_have_rules_both_ways),
 	cmocka_unit_test(thirty_two_bits_are_compared_where_there_are_no_more),
 	cmocka_unit_test(every_word_of_the_tables_is_accepted),
 	cmocka_unit_test(errors_name_the_place))

@@ -144,7 +144,7 @@ TEST(errors_name_the_place)
 		{"process", "{'capabilities': ['CAP_KILL']}", ERR_CORRUPT,
 			"/process/capabilities: expected an object"},
 		{"process", "{'capabilities': {'bounding': 'CAP_KILL'}}", ERR_CORRUPT,
-			"/process/capabilities/bounding: expected an array of capability names"},
+			"/process/capabilities/bounding: expected an array"},
 		{"process", "{'capabilities': {'ambient': [7]}}", ERR_CORRUPT,
 			"/process/capabilities/ambient/0: expected a string"},
 		{"process", "{'oomScoreAdj': 1001}", ERR_CORRUPT,

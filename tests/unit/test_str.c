@@ -35,67 +35,29 @@ TEST(a_decimal_is_digits_only_and_within_the_limit)
 	}
 }
 
-TEST(bytes_take_binary_units)
+TEST(a_list_of_ranges_is_taken_one_by_one)
 {
-	static const struct {
-		const char *s;
-		int rc;
-		uint64_t v;
-	} cases[] = {
-		{"512", 0, 512},
-		{"512b", 0, 512},
-		{"1k", 0, 1024},
-		{"2g", 0, 2147483648},
-		{"1.5GiB", 0, 1610612736},
-		{"4MB", 0, 4194304},
-		{"", -1, 0},
-		{"-1", -1, 0},
-		{"1x", -1, 0},
-		{"1kk", -1, 0},
-		{"nan", -1, 0},
-		{"1e300", -1, 0},
-		{"1e3", -1, 0},
-		{"0x10", -1, 0},
-		{"1 ", -1, 0},
-	};
+	static const char *const bad[] = {"", ",", "1,", ",1", "3-1", "-1", "1-", "1-2-3", "8",
+		"0-8", "1 ", "0x1", "99999999999999999999999", "1,x"};
+	const char *s = "0-3,5,7-7";
+	uint64_t first, last;
+	int rc;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint64_t v = 0;
-
-		assert_int_equal(str_bytes(cases[i].s, &v), cases[i].rc);
-		if (cases[i].rc == 0)
-			assert_true(v == cases[i].v);
+	assert_int_equal(str_range(&s, 7, &first, &last), 1);
+	assert_int_equal(first, 0);
+	assert_int_equal(last, 3);
+	assert_int_equal(str_range(&s, 7, &first, &last), 1);
+	assert_int_equal(last, 5);
+	assert_int_equal(str_range(&s, 7, &first, &last), 1);
+	assert_int_equal(first, 7);
+	assert_int_equal(str_range(&s, 7, &first, &last), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		s = bad[i];
+		while ((rc = str_range(&s, 7, &first, &last)) > 0)
+			;
+		if (rc == 0)
+			fail_msg("'%s'", bad[i]);
 	}
-}
-
-TEST(a_star_stops_at_a_slash_and_two_do_not)
-{
-	static const struct {
-		const char *p, *s;
-		bool match;
-	} cases[] = {
-		{"*", "abc", true},
-		{"*", "a/b", false},
-		{"**", "a/b", true},
-		{"/etc/**", "/etc/apt/sources.list", true},
-		{"/etc/**", "/etcetera", false},
-		{"/usr/**/*.so", "/usr/lib/x/y.so", true},
-		{"/usr/**/*.so", "/usr/y.so", true},
-		{"lib*-dev", "libfoo-dev", true},
-		{"lib*-dev", "libfoo-devel", false},
-		{"?at", "cat", true},
-		{"?at", "/at", false},
-		{"@node-llama-cpp/*cuda*", "@node-llama-cpp/linux-x64-cuda-ext", true},
-		{"@node-llama-cpp/*cuda*", "@node-llama-cpp/linux-x64", false},
-		{"", "", true},
-		{"", "a", false},
-		{"*a*b*c*d*e*f*g*h*i*j*", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-			false},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (str_glob(cases[i].p, cases[i].s) != cases[i].match)
-			fail_msg("%s and %s", cases[i].p, cases[i].s);
 }
 
 TEST(did_you_mean_needs_a_near_name)
@@ -128,7 +90,6 @@ TEST(a_copy_that_does_not_fit_says_so)
 }
 
 RUN_TESTS(cmocka_unit_test(a_decimal_is_digits_only_and_within_the_limit),
-	cmocka_unit_test(bytes_take_binary_units),
-	cmocka_unit_test(a_star_stops_at_a_slash_and_two_do_not),
+	cmocka_unit_test(a_list_of_ranges_is_taken_one_by_one),
 	cmocka_unit_test(did_you_mean_needs_a_near_name), cmocka_unit_test(utf8_is_strict),
 	cmocka_unit_test(a_copy_that_does_not_fit_says_so))

@@ -94,7 +94,7 @@ TEST(a_published_file_appears_whole_and_a_read_has_a_ceiling)
 
 	assert_true(fd >= 0);
 	assert_int_equal(sys_write_all(fd, "hello", 5), 0);
-	assert_int_equal(file_publish(dir, fd, tmp, "x", NULL), 0);
+	assert_int_equal(file_publish(dir, fd, tmp, "x", false, NULL), 0);
 	assert_int_equal(file_read(dir, "x", &b, NULL), 0);
 	assert_string_equal(b.data, "hello");
 	assert_int_equal(file_read(dir, "x", &small, &e), -1);

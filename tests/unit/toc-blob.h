@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/digest.h"
+#include "images/digest.h"
 #include "images/frame.h"
 #include "images/toc.h"
 #include "tests/unit/test.h"

@@ -1,7 +1,7 @@
 /* The low-level functions are deprecated in favour of EVP, which loads providers (milliseconds) and
  * drags all of libcrypto into a static binary. */
 #define OPENSSL_SUPPRESS_DEPRECATED
-#include "base/digest.h"
+#include "images/digest.h"
 
 #include <assert.h>
 #include <openssl/md5.h>

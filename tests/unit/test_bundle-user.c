@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "runtime/passwd.h"
+#include "svrun/bundle.h"
 
 static const char passwd[] = "# comment\n"
 			     "root:x:0:0:root:/root:/bin/sh\n"

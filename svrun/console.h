@@ -1,7 +1,7 @@
 /* Handing a terminal's master to the engine that asked for it: --console-socket PATH. Source:
  * runc's docs/terminals.md. */
-#ifndef RUNTIME_CONSOLE_H
-#define RUNTIME_CONSOLE_H
+#ifndef SVRUN_CONSOLE_H
+#define SVRUN_CONSOLE_H
 
 #include "base/err.h"
 

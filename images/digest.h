@@ -1,7 +1,7 @@
 /* Digests and hashing (libcrypto's plain functions: no provider is loaded, nothing to set up).
  * Source: image-spec descriptor.md "Digests". */
-#ifndef BASE_DIGEST_H
-#define BASE_DIGEST_H
+#ifndef IMAGES_DIGEST_H
+#define IMAGES_DIGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
