@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "builder/compose-private.h"
+#include "builder/model.h"
 #include "builder/npm.h"
 #include "builder/source.h"
 
@@ -52,13 +53,7 @@ const struct model_file *compose_model_files(
 	*n = 0;
 	if (m->delivery != DELIVERY_LAYER)
 		return NULL;
-	for (size_t i = 0; i < l->nmodels; i++)
-		if (str_eq(l->models[i].id, m->id)) {
-			*n = l->models[i].nfiles;
-			return l->models[i].files;
-		}
-	*n = m->nfiles;
-	return m->files;
+	return model_files(l, m, n);
 }
 
 bool compose_model_is_fetched(const struct manifest_model *m)
@@ -66,23 +61,12 @@ bool compose_model_is_fetched(const struct manifest_model *m)
 	return m->delivery == DELIVERY_LAYER && m->source != MODEL_FILE;
 }
 
-static const char *model_url(
-	struct arena *a, const struct manifest_model *m, const struct model_file *f)
-{
-	if (m->source == MODEL_HF)
-		return arena_printf(
-			a, "mirror:huggingface/%s/resolve/%s/%s", m->repo, m->revision, f->path);
-	if (str_ends(m->source_url, f->path)) /* the file itself, not its folder */
-		return m->source_url;
-	return arena_printf(a, "%s/%s", m->source_url, f->path);
-}
-
 struct input compose_model_input(
 	struct arena *a, const struct manifest_model *m, const struct model_file *f)
 {
 	struct input in = {.name = arena_printf(a, "%s/%s", m->id, f->path),
 		.kind = HASH_SHA256,
-		.url = model_url(a, m, f),
+		.url = m->source == MODEL_FILE ? NULL : model_url(a, m, f->path),
 		.size = f->size,
 		.max = f->size};
 

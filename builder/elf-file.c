@@ -1,6 +1,5 @@
 #include "builder/elf-file.h"
 
-#include <assert.h>
 #include <elf.h>
 #include <string.h>
 
@@ -39,12 +38,14 @@ static int read_at(
 	if (at > file->size || n > file->size - at)
 		return damaged(e, "an offset beyond the end of the file");
 	while (n) {
-		struct chunk c = file->chunks[at / CHUNK_SIZE];
+		struct chunk c = at / CHUNK_SIZE < file->nchunks ? file->chunks[at / CHUNK_SIZE]
+								 : (struct chunk){0};
 		uint64_t skip = at % CHUNK_SIZE;
 		size_t part = n < c.length - skip ? n : (size_t)(c.length - skip);
 		int found = c.block == CHUNK_NO_BLOCK ? pool_find(pool, &c, e) : 1;
 
-		assert(skip < c.length);
+		if (skip >= c.length)
+			return damaged(e, "it has fewer bytes than its size says");
 
 		if (found < 0)
 			return -1;

@@ -202,16 +202,18 @@ static void pick_sources(struct grouping *g, uint32_t budget)
 
 static void grouping_init(struct grouping *g)
 {
-	size_t steps = 0;
+	bool kinds[ORIGIN_BASE + 1] = {false};
+	size_t steps = 0, taken = 1; /* the index layer */
 
 	for (size_t i = 0; i < g->c->norigins; i++) {
+		kinds[g->c->origins[i].kind] = true;
 		g->nmodels += g->c->origins[i].kind == ORIGIN_MODEL;
 		steps += g->c->origins[i].kind == ORIGIN_RUN;
 	}
+	for (size_t i = 0; i <= ORIGIN_BASE; i++)
+		taken += kinds[i] && i != ORIGIN_MODEL && i != ORIGIN_RUN;
+	taken += g->nmodels + steps;
 	if (g->b->strategy == LAYERS_ORIGIN) {
-		/* and the index layer */
-		size_t taken = g->nmodels + steps + IMPLICIT_MODELS + 1;
-
 		pick_sources(g, g->b->max_layers > taken ? g->b->max_layers - (uint32_t)taken : 0);
 		g->first_implicit = g->nsources;
 	} else if (g->b->strategy == LAYERS_GROUPS) {

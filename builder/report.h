@@ -23,6 +23,8 @@ enum {
 	SV_VALUE = 7,        /* of the right type, but not a value that the key takes */
 	SV_PATH = 8,         /* a path that is not clean */
 	SV_CONFLICT = 9,     /* two values that cannot both be */
+	SV_BASE_DIGEST = 10, /* a base that is not named by its digest */
+	SV_DIGEST = 11,      /* a source that is not named by its content */
 	SV_PLACEHOLDER = 13, /* an all-zero digest */
 	SV_VARIABLE = 15,    /* "${...}" that nothing expands */
 	SV_INHERIT = 16,     /* a parent in "from" that cannot be one */

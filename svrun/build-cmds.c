@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "base/sys.h"
@@ -14,6 +15,7 @@
 #include "svrun/build-request.h"
 #include "svrun/command.h"
 #include "svrun/output.h"
+#include "svrun/test.h"
 
 enum { JOBS_MAX = 64, APPS_MAX = 4096 };
 
@@ -304,7 +306,9 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 		{0},
 	};
 	int n = options_parse(self, options, argc, argv, false, e);
-	int rc = n < 0 ? -1 : build(&r, argv + n, argc - n, e);
+	/* Steps run programs that come from packages: our own file must be out of their reach. */
+	bool ready = n >= 0 && (geteuid() != 0 || test_protect(argv, e) == 0);
+	int rc = ready ? build(&r, argv + n, argc - n, e) : -1;
 
 	option_list_fini(&r.choice.vars);
 	option_list_fini(&r.secrets);

@@ -49,7 +49,8 @@ static void add_option(const char **argv, size_t *n, const char *name, const cha
 static const char **make_argv(const struct build_request *r, const char *app)
 {
 	const char **argv =
-		mem_array(ARGS_MAX + 2 * (r->choice.vars.n + r->secrets.n), sizeof(const char *));
+		mem_array(ARGS_MAX + 2 * (r->choice.vars.n + r->secrets.n + r->accepted.n),
+			sizeof(const char *));
 	size_t n = 0;
 
 	argv[n++] = "svrun-image";
@@ -68,6 +69,8 @@ static const char **make_argv(const struct build_request *r, const char *app)
 		add_option(argv, &n, "--var", r->choice.vars.v[i]);
 	for (size_t i = 0; i < r->secrets.n; i++)
 		add_option(argv, &n, "--secret", r->secrets.v[i]);
+	for (size_t i = 0; i < r->accepted.n; i++)
+		add_option(argv, &n, "--accept-license", r->accepted.v[i]);
 	if (r->locked)
 		argv[n++] = "--locked";
 	if (r->no_cache)

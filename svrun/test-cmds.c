@@ -237,7 +237,8 @@ static int run_all(
 			continue;
 		if (!skip(x, &x->v[i]))
 			rc = test_once(x, s, &run, &x->v[i], e);
-		finish(x, i, begun);
+		if (rc == 0)
+			finish(x, i, begun);
 	}
 	test_run_fini(&run);
 	return rc;

@@ -132,9 +132,10 @@ static int perform(struct request *r, int signals, char **why, struct err *e)
 	curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &r->a->status);
 	if (code == CURLE_OK)
 		return 1;
-	*why = r->too_long ? mem_printf("the answer is longer than %d MiB", TEST_BODY_MAX >> 20)
-	       : *r->error ? mem_strdup(r->error)
-			   : mem_strdup(curl_easy_strerror(code));
+	r->a->refused = code == CURLE_COULDNT_CONNECT;
+	*why = r->too_long || code == CURLE_OUT_OF_MEMORY /* what it says of endless headers */
+		       ? mem_printf("the answer is longer than %d MiB", TEST_BODY_MAX >> 20)
+		       : *r->error ? mem_strdup(r->error) : mem_strdup(curl_easy_strerror(code));
 	str_plain(*why, "");
 	return 0;
 }

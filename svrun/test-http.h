@@ -19,6 +19,7 @@ struct test_request {
 struct test_answer {
 	long status;
 	struct buf body; /* at most TEST_BODY_MAX */
+	bool refused;    /* there is none, because nobody listens */
 };
 
 /* 1: there is an answer. 0: there is none, *why (malloc'ed) says what went wrong: nobody listens,

@@ -8,7 +8,14 @@
 #include "svrun/test-http.h"
 #include "svrun/test-probe.h"
 
-enum { START_MS = 60000, RETRY_MS = 100, SHOWN = 300, STATUS_LOW = 200, STATUS_HIGH = 299 };
+enum {
+	START_MS = 60000,
+	ENDING_MS = 300,
+	RETRY_MS = 100,
+	SHOWN = 300,
+	STATUS_LOW = 200,
+	STATUS_HIGH = 299
+};
 
 bool test_has_gpu(void)
 {
@@ -99,9 +106,12 @@ static int need_service(struct test_run *x, struct test_result *r, struct err *e
 	return 0;
 }
 
-/* What the service says of itself, when it is no longer there. */
+/* Why there was no answer: when the service is about to end, that is the reason. */
 static void fail_of_service(struct test_run *x, struct test_result *r, const char *why)
 {
+	struct pollfd p = {.fd = x->service.pidfd, .events = POLLIN};
+
+	(void)poll(&p, 1, ENDING_MS);
 	auto_free char *ended = test_ended_text(&x->service);
 
 	test_fail(r, "%s", ended ? ended : why);
@@ -227,7 +237,16 @@ static void check_answer(struct test_result *r, const struct test_answer *a)
 		test_fail(r, "the body: %s", wrong ? wrong : json);
 }
 
-/* Until there is an answer: a service that was not waited for may take its time to listen. */
+/* A service that was not waited for may take its time to listen. */
+static bool may_come(struct test_run *x, const struct test_result *r, const struct test_answer *a,
+	double deadline)
+{
+	bool ready = r->test->after_readiness && x->m->health.readiness.kind != PROBE_NONE;
+
+	return a->refused && !ready && !test_container_ended(&x->service) &&
+	       test_left(deadline) > RETRY_MS;
+}
+
 static int ask(struct test_run *x, struct test_result *r, const struct test_request *q,
 	double deadline, struct err *e)
 {
@@ -241,13 +260,10 @@ static int ask(struct test_run *x, struct test_result *r, const struct test_requ
 		if (rc > 0)
 			check_answer(r, &a);
 		test_answer_fini(&a);
-		if (rc > 0)
-			return 0;
-		if ((r->test->after_readiness && x->m->health.readiness.kind != PROBE_NONE) ||
-			test_container_ended(&x->service) || test_left(deadline) <= RETRY_MS) {
+		if (rc == 0 && !may_come(x, r, &a, deadline))
 			fail_of_service(x, r, why);
+		if (rc > 0 || r->verdict == TEST_FAILED)
 			return 0;
-		}
 		if (pause_for(x, deadline, e) < 0)
 			return -1;
 	}
