@@ -219,6 +219,14 @@ char *models_path(const struct models_entry *x, char out[MODELS_PATH])
 	return out;
 }
 
+char *models_mark(const struct models_entry *x, char out[sizeof(MODELS_MARK) + DIGEST_HEX])
+{
+	char hex[DIGEST_HEX + 1];
+
+	snprintf(out, sizeof(MODELS_MARK) + DIGEST_HEX, MODELS_MARK "%s", digest_hex(&x->set, hex));
+	return out;
+}
+
 bool models_are_placed(struct store *s, const struct models_entry *x)
 {
 	char path[MODELS_PATH];

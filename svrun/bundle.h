@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "images/models.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
 
@@ -17,6 +18,8 @@ struct bundle_request {
 	struct instance *instance;
 	const char *lower; /* where the image is mounted: config.json's root.path */
 	int rootfd;        /* the container's root, for /etc/passwd */
+	const struct models *models; /* beside the image's layers; NULL: none */
+	const char *store;           /* where they are placed */
 };
 
 /* Make config.json, which the caller owns, and the small files it binds. Errors: USAGE (an option),
