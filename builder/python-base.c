@@ -7,6 +7,23 @@
 
 enum { LIBC_MAX = 32 << 20, APK_MAX = 64 << 20 };
 
+int python_read(const struct rootfs *r, const char *path, struct buf *b, struct err *e)
+{
+	struct node *n = tree_resolve(r->tree, path);
+	struct attr *a = n ? &(n->link ? n->link : n)->a : NULL;
+
+	for (uint32_t i = 0; a && a->type == NODE_FILE && i < a->nchunks; i++) {
+		struct chunk *c = &a->chunks[i];
+		int found = c->block == CHUNK_NO_BLOCK ? pool_find(r->pool, c, e) : 1;
+
+		if (found < 0)
+			return -1;
+		if (!found)
+			return err_set(e, ERR_NOT_FOUND, "/%s: its data are not here", path);
+	}
+	return rootfs_read(r, path, b, e);
+}
+
 /* "2.36" at the start of text. */
 static bool take_version(const char *text, unsigned *major, unsigned *minor)
 {
@@ -33,7 +50,7 @@ static bool read_glibc(struct python_base *b, const struct rootfs *r, const char
 	auto_buf struct buf text = BUF_INIT(LIBC_MAX);
 	const char *at, *v;
 
-	if (rootfs_read(r, path, &text, NULL) != 1 || !text.len)
+	if (python_read(r, path, &text, NULL) != 1 || !text.len)
 		return false;
 	at = memmem(text.data, text.len, banner, sizeof(banner) - 1);
 	v = at ? strstr(at, version) : NULL;
@@ -48,7 +65,7 @@ static void read_musl(struct python_base *b, const struct rootfs *r)
 
 	b->musl_major = 1;
 	b->musl_minor = 1;
-	if (rootfs_read(r, "lib/apk/db/installed", &text, NULL) == 1 && text.len)
+	if (python_read(r, "lib/apk/db/installed", &text, NULL) == 1 && text.len)
 		at = strstr(text.data, "P:musl\nV:");
 	if (at)
 		(void)take_version(at + strlen("P:musl\nV:"), &b->musl_major, &b->musl_minor);

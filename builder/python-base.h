@@ -18,4 +18,8 @@ int python_base_read(struct python_base *b, const struct lock *l, const char *ma
  * musl's is in apk's database. machine: "x86_64". */
 void python_base_find(struct python_base *b, const struct rootfs *r, const char *machine);
 
+/* rootfs_read(), also of the tree of an image that was loaded, whose chunks nobody has looked up in
+ * the pool. */
+int python_read(const struct rootfs *r, const char *path, struct buf *b, struct err *e) must_check;
+
 #endif

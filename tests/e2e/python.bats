@@ -166,6 +166,27 @@ print(int.from_bytes(pyc[4:8], "little"), demo.__cached__)'
 	[ "$(wc -l <<<"$out")" = 4 ]
 }
 
+@test "wheels go on a base image, and fit its C library" {
+	need_pip_image
+	local digest glibc file
+	digest=$(image_digest e2e-python)
+	glibc=$(in_image /usr/bin/python3 -c 'import os; print(os.confstr("CS_GNU_LIBC_VERSION").split()[1])')
+	lock_only on-base ".name = \"on-base\" | .python.prefix = \"/opt/second\" |
+		.base = {type: \"oci\", ref: \"store:e2e-python\", digest: \"$digest\"}"
+	make_wheel "$APP/wheels/demo-2.0-cp311-cp311-manylinux_${glibc/./_}_x86_64.whl" demo.py='x = "newest"\n'
+	make_wheel "$APP/wheels/demo-2.0-cp311-cp311-manylinux2014_x86_64.whl" demo.py='x = "older"\n'
+	make_wheel "$APP/wheels/demo-2.0-cp311-cp311-manylinux_2_99_x86_64.whl" demo.py='x = "not yet"\n'
+	printf -- '--no-index\n--find-links wheels\ndemo==2.0 ' >"$APP/requirements.txt"
+	for file in "$APP"/wheels/*.whl; do
+		printf -- ' --hash=sha256:%s' "$(sha256sum "$file" | cut -d' ' -f1)" >>"$APP/requirements.txt"
+	done
+	lock_and_build "$APP"
+	run_split "$SVRUN" run --rm on-base /opt/second/bin/python -c 'import demo; print(demo.x)'
+	[ "$out" = newest ] || fail "$out" "$err"
+	run_split "$SVRUN" run --rm on-base /opt/venv/bin/demo
+	[ "$out" = "hello from demo" ] || fail "$out" "$err"
+}
+
 # ---- locking without building ----
 
 # An app whose interpreter is named and whose base has none of our packages would need a base image; here
