@@ -48,7 +48,9 @@ static int push(const struct build_request *r, const struct app *a, struct store
 	struct progress *p, struct err *e)
 {
 	auto_free char *versioned = NULL, *plain = NULL, *ref = NULL;
-	struct push_options o = {.plain_http = r->plain_http};
+	struct push_options o = {.plain_http = r->plain_http,
+		.accepted = r->accepted.v,
+		.naccepted = r->accepted.n};
 	struct push_result result;
 
 	build_names(&a->m, &versioned, &plain);
