@@ -200,19 +200,50 @@ static const char *model_purl(struct making *x, const struct manifest_model *m, 
 	return purl_text(&x->b->arena, &p);
 }
 
-static void describe_model(struct making *x, struct bill_item *it, const struct manifest_model *m)
+static int by_model_path(const void *a, const void *b)
+{
+	return strcmp(((const struct model_file *)a)->path, ((const struct model_file *)b)->path);
+}
+
+/* What the lock says, or, of files beside the manifest, what it would say (struct lock_model). */
+static bool model_set(struct making *x, const struct manifest_model *m, struct digest *set)
 {
 	const struct lock_model *l = locked_model(x->l, m->id);
+	struct model_file *v;
+	struct hash h;
+
+	if (l)
+		*set = l->set;
+	if (l || m->nfiles == 0)
+		return l != NULL;
+	v = arena_dup(&x->b->arena, m->files, m->nfiles * sizeof(*v));
+	qsort(v, m->nfiles, sizeof(*v), by_model_path);
+	hash_init(&h, HASH_SHA256);
+	for (size_t i = 0; i < m->nfiles; i++) {
+		char hex[DIGEST_HEX + 1];
+		auto_free char *line =
+			mem_printf("%s  %s\n", digest_hex(&v[i].sha256, hex), v[i].path);
+
+		hash_add(&h, line, strlen(line));
+	}
+	*set = hash_digest(&h);
+	return true;
+}
+
+static void describe_model(struct making *x, struct bill_item *it, const struct manifest_model *m)
+{
 	char text[DIGEST_TEXT + 1];
+	struct digest set;
+	bool has_set = model_set(x, m, &set);
 
 	it->name = keep(x, m->id);
 	it->version = keep(x, m->revision);
 	it->url = keep(x, m->source_url ? m->source_url : m->repo);
 	it->source = it->url;
 	it->license = model_license(x, &m->license);
-	if (l)
-		set_sha256(x, it, &l->set);
-	it->purl = model_purl(x, m, l ? digest_text(&l->set, text) : NULL);
+	if (has_set)
+		set_sha256(x, it, &set);
+	it->purl = model_purl(x, m, has_set ? digest_text(&set, text) : NULL);
 }
 
 static void describe_base(struct making *x, struct bill_item *it)
