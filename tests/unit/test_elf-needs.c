@@ -504,8 +504,8 @@ static void compare(struct fixture *f, const char *path)
 
 TEST(what_is_missing_is_what_ldd_does_not_find)
 {
-	static const char *const folders[] = {
-		"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/libexec", "/usr/lib64"};
+	static const char *const folders[] = {"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/libexec",
+		"/usr/lib64", "/etc/alternatives"};
 	static const char *const links[] = {"/bin", "/sbin", "/lib", "/lib64"};
 	struct fixture fixture, *f = &fixture;
 
