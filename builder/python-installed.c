@@ -126,8 +126,8 @@ int python_version_fits(const char *version, const char *specifier)
 	if (str_eq(specifier, "compatible"))
 		return 1;
 	if (*specifier && !strchr("<>=!~,", *specifier)) /* "1.13.*" is "==1.13.*" */
-		specifier = equal = mem_printf("==%s", specifier);
-	return pep440_fits(version, specifier);
+		equal = mem_printf("==%s", specifier);
+	return pep440_fits(version, equal ? equal : specifier);
 }
 
 struct guard {

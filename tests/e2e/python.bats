@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Python packages from wheels: locked, unpacked without running code, as pip would have installed them.
 
+# shellcheck disable=SC2154 # run_split sets out, err and status
 load helpers
 
 WHEELS=/usr/share/python-wheels
@@ -187,6 +188,18 @@ print(int.from_bytes(pyc[4:8], "little"), demo.__cached__)'
 	[ "$out" = "hello from demo" ] || fail "$out" "$err"
 }
 
+@test "a wheel replaces no file of the system" {
+	need_pip_image
+	lock_only evil ".python.prefix = \"/usr\" |
+		.base = {type: \"oci\", ref: \"store:e2e-python\", digest: \"$(image_digest e2e-python)\"}"
+	make_wheel "$APP/wheels/demo-2.0-py3-none-any.whl" demo-2.0.data/data/bin/env='#!/bin/sh\n'
+	printf -- '--no-index\n--find-links wheels\n%s\n' "$(pin "$APP"/wheels/*.whl)" >"$APP/requirements.txt"
+	"$SVRUN" image lock "$APP"
+	run_split "$SVRUN" image build -q "$APP"
+	[ "$status" -ne 0 ]
+	expect_in "$err" "wheel demo: SV102: /usr/bin/env is in"
+}
+
 # ---- locking without building ----
 
 # An app whose interpreter is named and whose base has none of our packages would need a base image; here
@@ -227,8 +240,8 @@ lock_only() { # NAME [JQ-FILTER]
 # ---- building without an interpreter ----
 
 # Wheels alone, in an image of nothing else. Locks and builds what is in wheels/.
-build_wheels() { # [JQ-FILTER]
-	lock_only wheels ".python.prefix = \"/usr/local\" | .python.bytecode = \"none\" | ${1:-.}"
+build_wheels() {
+	lock_only wheels ".python.prefix = \"/usr/local\" | .python.bytecode = \"none\""
 	printf -- '--no-index\n--find-links wheels\n' >"$APP/requirements.txt"
 	cp "$T"/*.whl "$APP/wheels"
 	for file in "$APP"/wheels/*.whl; do pin "$file" >>"$APP/requirements.txt"; done
