@@ -290,7 +290,7 @@ static int finish(struct build *b, struct composed *c, struct groups *g, struct 
 	progress_begin(b->p, "publish", 0);
 	if (publish(b, c, g, e) < 0 || keep_bill(b, c, g, e) < 0 ||
 		pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0 ||
-		plan_remember(b->m, b->l, g, b->s, b->pool, e) < 0 ||
+		plan_remember(b->m, b->l, b->o->codec, g, b->s, b->pool, e) < 0 ||
 		set_names(b, &b->r->manifest, e) < 0)
 		return -1;
 	progress_end(b->p);

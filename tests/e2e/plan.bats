@@ -66,6 +66,25 @@ plan() {
 	[ "$(cache_of run one) $(cache_of run two)" = "miss miss" ]
 }
 
+@test "another codec makes other layers, and the size of those that were built is known" {
+	need_root
+	new_store
+	make_app packed
+	lock_and_build "$APP" >/dev/null
+	plan --compression gzip "$APP"
+	[ "$(cache_of layer files)" = miss ]
+	"$SVRUN" image build -q --compression gzip "$APP"
+	plan --compression gzip "$APP"
+	[ "$(cache_of layer files)" = hit ]
+	plan "$APP"
+	[ "$(cache_of layer files)" = hit ]
+	"$SVRUN" image rm packed packed:1
+	"$SVRUN" image gc
+	plan "$APP"
+	[ "$(cache_of layer files)" = miss ]
+	[ "$(jq '.writeBytes' <<<"$out")" -gt 100 ]
+}
+
 @test "what is to be fetched is counted in bytes" {
 	need_root
 	new_store
