@@ -77,8 +77,8 @@ int models_push(struct push_target *t, const char *host, const json_t *manifest,
 
 	if (models_read(&m, manifest, e) < 0)
 		return -1;
-	rc = models_check_accepted(&m, t->o->accepted, t->o->naccepted,
-		1u << MODELS_LAYER | 1u << MODELS_ARTIFACT, e);
+	rc = models_check_accepted(
+		&m, t->o->accepted, t->o->naccepted, 1u << MODELS_LAYER | 1u << MODELS_ARTIFACT, e);
 	if (rc == 0)
 		rc = check_gates(&m, t->config, host, e);
 	for (size_t i = 0; rc == 0 && i < m.n; i++)
