@@ -256,6 +256,10 @@ build_wheels() {
 	make_wheel "$T/other-1.0-py3-none-any.whl" shared.py='x = 1\n'
 	build_wheels
 	expect_status 0
+	echo '# changed' >>"$APP/requirements.txt"
+	run_split "$SVRUN" image build -q "$APP"
+	expect_in "$err" "requirements.txt"
+	[ "$status" -ne 0 ]
 	make_wheel "$T/other-1.0-py3-none-any.whl" shared.py='x = 2\n'
 	build_wheels
 	expect_in "$err" "SV102: /usr/local/lib/python3.11/dist-packages/shared.py is in the wheel demo, too"
