@@ -348,6 +348,25 @@ new_store_again() {
 	[ "$(count inputsUnpacked "$out")" = 0 ] || fail "$out"
 }
 
+@test "after garbage collection took the chunks, what was kept of them is not believed" {
+	need_root
+	new_store
+	make_step_app collected
+	local wanted
+	wanted=$(lock_and_build "$APP" 2>/dev/null)
+	"$SVRUN" image rm collected collected:1
+	"$SVRUN" image gc >/dev/null
+	[ "$(find "$SVRUN_ROOT/cache/unpacked" -type f | wc -l)" -gt 0 ]
+	run_split "$SVRUN" image build --format json "$APP"
+	expect_status 0
+	[ "$(jq -r .manifest <<<"$out")" = "$wanted" ]
+	[ "$(count inputsReused "$out")" = 0 ] || fail "$out"
+	"$SVRUN" image verify collected
+	"$SVRUN" image gc --cache >/dev/null
+	[ "$(find "$SVRUN_ROOT/cache/unpacked" "$SVRUN_ROOT/cache/layers" -type f | wc -l)" = 0 ]
+	[ "$("$SVRUN" image build -q "$APP")" = "$wanted" ]
+}
+
 # ---- locks ----
 
 @test "--locked refuses a lock that another packer made" {
