@@ -9,6 +9,7 @@
 #include "builder/npm.h"
 #include "builder/purl.h"
 #include "builder/resolve.h"
+#include "images/models.h"
 
 enum { LOCK_TEXT_MAX = 256 << 20, PLACES_MAX = 100000 };
 
@@ -200,34 +201,19 @@ static const char *model_purl(struct making *x, const struct manifest_model *m, 
 	return purl_text(&x->b->arena, &p);
 }
 
-static int by_model_path(const void *a, const void *b)
-{
-	return strcmp(((const struct model_file *)a)->path, ((const struct model_file *)b)->path);
-}
-
 /* What the lock says, or, of files beside the manifest, what it would say (struct lock_model). */
 static bool model_set(struct making *x, const struct manifest_model *m, struct digest *set)
 {
 	const struct lock_model *l = locked_model(x->l, m->id);
-	struct model_file *v;
-	struct hash h;
+	auto_free struct models_file *v = mem_array(m->nfiles, sizeof(*v));
 
+	for (size_t i = 0; i < m->nfiles; i++)
+		v[i] = (struct models_file){.path = m->files[i].path, .sha256 = m->files[i].sha256};
 	if (l)
 		*set = l->set;
-	if (l || m->nfiles == 0)
-		return l != NULL;
-	v = arena_dup(&x->b->arena, m->files, m->nfiles * sizeof(*v));
-	qsort(v, m->nfiles, sizeof(*v), by_model_path);
-	hash_init(&h, HASH_SHA256);
-	for (size_t i = 0; i < m->nfiles; i++) {
-		char hex[DIGEST_HEX + 1];
-		auto_free char *line =
-			mem_printf("%s  %s\n", digest_hex(&v[i].sha256, hex), v[i].path);
-
-		hash_add(&h, line, strlen(line));
-	}
-	*set = hash_digest(&h);
-	return true;
+	else
+		*set = models_set(v, m->nfiles);
+	return l || m->nfiles;
 }
 
 static void describe_model(struct making *x, struct bill_item *it, const struct manifest_model *m)
