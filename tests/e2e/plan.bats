@@ -105,7 +105,8 @@ plan() {
 	lock_and_build "$APP" >/dev/null
 	find "$SVRUN_ROOT" -type f ! -name lock.mdb -exec sha256sum {} + | sort >"$T/before"
 	strace -f -o "$T/trace" -e trace=network unshare -n "$SVRUN" image plan "$APP" >/dev/null
-	! grep -E 'connect\(|sendto\(' "$T/trace"
+	run grep -E 'connect\(|sendto\(' "$T/trace"
+	[ "$status" = 1 ] || fail "$output"
 	find "$SVRUN_ROOT" -type f ! -name lock.mdb -exec sha256sum {} + | sort | diff "$T/before" -
 }
 
