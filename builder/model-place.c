@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "builder/archive.h"
+#include "images/url.h"
 
 enum { DOCUMENT_MAX = 8 << 20, COPY = 1 << 20 };
 
@@ -220,6 +221,23 @@ static int place_artifact(
 
 /* ---- at run time ---- */
 
+/* An image names the address: people must see where their machine and their secret go. Plain http
+ * would let an image ask the hosts of an internal network, and anybody read along. */
+static int check_address(
+	const struct model_place *j, const struct models_entry *x, const char *url, struct err *e)
+{
+	char where[512];
+
+	if (!url)
+		return err_set(e, ERR_CORRUPT, "the image does not say where from");
+	url_show(url, where, sizeof(where));
+	if (!str_starts(url, "mirror:") && !str_starts(url, "https://"))
+		return err_set(e, ERR_DENIED, "'%s': expected mirror:NAME/path or https", where);
+	progress_note(j->p, "model %s: %s%s%s", x->id, where, x->secret ? ", with the secret " : "",
+		x->secret ? x->secret : "");
+	return 0;
+}
+
 static int fetch(const struct model_place *j, const struct models_entry *x, struct err *e)
 {
 	struct arena a = {0};
@@ -232,7 +250,8 @@ static int fetch(const struct model_place *j, const struct models_entry *x, stru
 
 		if (cache_has(j->s, &in))
 			continue;
-		in.url = in.url ? mirror_url(j->mirrors, in.url, e) : NULL;
+		rc = check_address(j, x, in.url, e);
+		in.url = rc == 0 ? mirror_url(j->mirrors, in.url, e) : NULL;
 		rc = in.url ? model_authorize(&in, x->secret, x->s3, j->secrets, j->nsecrets, &a, e)
 			    : -1;
 		v[n++] = in;

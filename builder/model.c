@@ -149,11 +149,30 @@ static int fetch_missing(const struct model_job *j, struct arena *a, struct err 
 	return n ? cache_fetch(j->s, v, n, j->p, e) : 0;
 }
 
+static int fetch_from_registry(
+	const struct model_job *j, const struct manifest_model *m, struct err *e)
+{
+	struct arena a = {0};
+	size_t n;
+	const struct model_file *f = model_files(j->l, m, &n);
+	bool missing = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct input in = input_of(&a, m, &f[i]);
+
+		missing = missing || !cache_has(j->s, &in);
+	}
+	arena_fini(&a);
+	return missing ? model_registry_fetch(j, m, f, n, e) : 0;
+}
+
 static int check_all(const struct model_job *j, const struct manifest_model *m, struct err *e)
 {
 	size_t n;
 	const struct model_file *f = model_files(j->l, m, &n);
 
+	if (m->source == MODEL_OCI && fetch_from_registry(j, m, e) < 0)
+		return -1;
 	if (!n) {
 		err_set(e, ERR_USAGE, "its files are neither in the manifest nor in the lock");
 		return err_hint(e, "svrun image lock");

@@ -1,6 +1,7 @@
 /* From an image's config and the options of `svrun run` to an OCI runtime configuration: the border
  * between images and runtime. Nothing of an image grants anything: its config can name environment,
- * program, user and working directory, and no mount, device, capability or hook. */
+ * program, user and working directory, and no mount but of its own models (models.h), device,
+ * capability or hook. */
 #ifndef SVRUN_BUNDLE_H
 #define SVRUN_BUNDLE_H
 

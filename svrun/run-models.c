@@ -16,6 +16,8 @@
 
 enum { WORDS_MAX = 60 };
 
+static const char done[] = "SVRUN_MODELS"; /* survives the second start: run-pull.c */
+
 /* ---- what the user brings ---- */
 
 static int refuse(const struct models_entry *x, const char *what, const char *why, struct err *e)
@@ -154,6 +156,10 @@ int run_models(const struct run_options *o, struct err *e)
 	struct store s;
 	int rc;
 
+	if (getenv(done)) {
+		unsetenv(done);
+		return 0;
+	}
 	if (config_load(&c, e) < 0)
 		return -1;
 	rc = store_open(&s, c.root, true, e);
@@ -162,6 +168,8 @@ int run_models(const struct run_options *o, struct err *e)
 		store_close(&s);
 	}
 	config_fini(&c);
+	if (rc == 0)
+		setenv(done, "1", 1);
 	return rc;
 }
 

@@ -234,6 +234,47 @@ sums() { # DIR FILE...
 	expect_in "$err" "model m" "expected sha256:$hex"
 }
 
+@test "an artifact in a registry is a source: what comes out has the same digest" {
+	need_root
+	new_store
+	registry_plain
+	export SVRUN_CONFIG=$T/config.json
+	jq -n --arg h "$REGISTRY" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	model_app a "$(local_model artifact)"
+	lock_and_build "$APP" >/dev/null
+	local from=$APP artifact
+	artifact=$(annotation a | jq -r '.[0].artifact')
+	"$SVRUN" image push --progress none a "$REGISTRY/team/a:1" >/dev/null
+	export SVRUN_ROOT=$T/second
+	model_app b "[{\"id\": \"m\", \"target\": \"/m\", \"format\": \"safetensors\", \"delivery\": \"artifact\", \"license\": {\"spdx\": \"MIT\"},
+		\"source\": {\"type\": \"oci\", \"url\": \"$REGISTRY/team/a@$artifact\"}}]"
+	lock "$APP"
+	expect_status 0
+	[ "$(jq -c '.models[0].files' "$APP/lock.json")" = "$(sums "$from/w" config.json model.safetensors sub/vocab.txt | jq -cS .)" ]
+	build "$APP"
+	expect_status 0
+	[ "$(annotation b | jq -r '.[0].artifact')" = "$artifact" ]
+	in_container b /m/model.safetensors | cmp - "$from/w/model.safetensors"
+	# a part of it, in a layer
+	export SVRUN_ROOT=$T/third
+	jq '.models[0] += {delivery: "layer"} | .models[0].source.include = ["sub/*"]' "$APP/manifest.json" >"$T/m"
+	cp "$T/m" "$APP/manifest.json"
+	lock "$APP"
+	expect_status 0
+	build "$APP"
+	expect_status 0
+	[ "$(in_container b /m/sub/vocab.txt)" = "$(<"$from/w/sub/vocab.txt")" ]
+	# without a digest, and what is no model
+	jq --arg u "$REGISTRY/team/a:1" '.models[0].source.url = $u' "$T/m" >"$APP/manifest.json"
+	lock "$APP"
+	expect_status 2
+	expect_in "$err" "/models/0 (m): source/url: $REGISTRY/team/a:1" "no digest"
+	jq --arg u "$REGISTRY/team/a@$(SVRUN_ROOT=$T/store image_digest a)" '.models[0].source.url = $u' "$T/m" >"$APP/manifest.json"
+	lock "$APP"
+	expect_status 125
+	expect_in "$err" "it is no model"
+}
+
 # ---- at run time ----
 
 runtime_model() { # [FILTER]

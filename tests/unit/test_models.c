@@ -53,6 +53,7 @@ static const struct {
 	{"[{\"id\":\"a\",\"delivery\":\"layer\",\"target\":\"m\"}]", "target: 'm'"},
 	{"[{\"id\":\"a\",\"delivery\":\"layer\",\"target\":\"/../m\"}]", "target"},
 	{"[{\"id\":\"a\",\"delivery\":\"layer\",\"target\":\"/\"}]", "target"},
+	{"[{\"id\":\"a\",\"delivery\":\"layer\",\"target\":\"/proc/self\"}]", "the kernel's"},
 	{"[{\"id\":\"a\",\"delivery\":\"post\",\"target\":\"/m\"}]", "'post' is unknown"},
 	{"[{\"id\":\"a\",\"delivery\":\"artifact\",\"target\":\"/m\"}]", "artifact"},
 	{"[{\"id\":\"a\",\"delivery\":\"runtime\",\"target\":\"/m\",\"files\":[{\"path\":\"../x\","
