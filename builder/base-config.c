@@ -19,6 +19,21 @@ static bool manifest_sets(const struct manifest *m, const char *line)
 	return false;
 }
 
+/* What the manifest says otherwise than in `env`: its gpu. */
+static bool ours_sets(const json_t *ours, const char *line)
+{
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach (ours, i, v) {
+		const char *s = json_string_value(v);
+
+		if (s && same_name(s, line) && !str_starts(s, "PATH="))
+			return true;
+	}
+	return false;
+}
+
 /* The base's lines first, without those that the manifest sets; of ours not the PATH that nobody
  * asked for. */
 static json_t *merge_env(const json_t *ours, const json_t *base, const struct manifest *m)
@@ -31,7 +46,7 @@ static json_t *merge_env(const json_t *ours, const json_t *base, const struct ma
 	json_array_foreach (base, i, line) {
 		const char *s = json_string_value(line);
 
-		if (!s || manifest_sets(m, s))
+		if (!s || manifest_sets(m, s) || ours_sets(ours, s))
 			continue;
 		path = path || str_starts(s, "PATH=");
 		json_array_append_new(env, json_string(s));

@@ -9,6 +9,7 @@
 #include "builder/npm.h"
 #include "builder/purl.h"
 #include "builder/resolve.h"
+#include "images/models.h"
 
 enum { LOCK_TEXT_MAX = 256 << 20, PLACES_MAX = 100000 };
 
@@ -200,19 +201,35 @@ static const char *model_purl(struct making *x, const struct manifest_model *m, 
 	return purl_text(&x->b->arena, &p);
 }
 
-static void describe_model(struct making *x, struct bill_item *it, const struct manifest_model *m)
+/* What the lock says, or, of files beside the manifest, what it would say (struct lock_model). */
+static bool model_set(struct making *x, const struct manifest_model *m, struct digest *set)
 {
 	const struct lock_model *l = locked_model(x->l, m->id);
+	auto_free struct models_file *v = mem_array(m->nfiles, sizeof(*v));
+
+	for (size_t i = 0; i < m->nfiles; i++)
+		v[i] = (struct models_file){.path = m->files[i].path, .sha256 = m->files[i].sha256};
+	if (l)
+		*set = l->set;
+	else
+		*set = models_set(v, m->nfiles);
+	return l || m->nfiles;
+}
+
+static void describe_model(struct making *x, struct bill_item *it, const struct manifest_model *m)
+{
 	char text[DIGEST_TEXT + 1];
+	struct digest set;
+	bool has_set = model_set(x, m, &set);
 
 	it->name = keep(x, m->id);
 	it->version = keep(x, m->revision);
 	it->url = keep(x, m->source_url ? m->source_url : m->repo);
 	it->source = it->url;
 	it->license = model_license(x, &m->license);
-	if (l)
-		set_sha256(x, it, &l->set);
-	it->purl = model_purl(x, m, l ? digest_text(&l->set, text) : NULL);
+	if (has_set)
+		set_sha256(x, it, &set);
+	it->purl = model_purl(x, m, has_set ? digest_text(&set, text) : NULL);
 }
 
 static void describe_base(struct making *x, struct bill_item *it)

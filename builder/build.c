@@ -291,7 +291,7 @@ static int finish(struct build *b, struct composed *c, struct groups *g, struct 
 	progress_begin(b->p, "publish", 0);
 	if (publish(b, c, g, e) < 0 || keep_bill(b, c, g, e) < 0 ||
 		pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0 ||
-		plan_remember(b->m, b->l, g, b->s, b->pool, e) < 0 ||
+		plan_remember(b->m, b->l, b->o->codec, g, b->s, b->pool, e) < 0 ||
 		set_names(b, &b->r->manifest, e) < 0)
 		return -1;
 	progress_end(b->p);
@@ -376,6 +376,24 @@ static int look(struct build *b, struct err *e)
 	return b->o->no_cache ? 0 : cached_result(b, e);
 }
 
+/* What is to come, for who watches. */
+static void tell_steps(const struct build *b)
+{
+	struct arena a = {0};
+	size_t n, at = 0;
+	const struct plan_code *code = plan_code(b->m, b->l, &a, &n);
+	const char **names = arena_alloc(&a, (n + 4) * sizeof(*names));
+
+	names[at++] = "fetch";
+	names[at++] = "unpack";
+	for (size_t i = 0; i < n; i++)
+		names[at++] = code[i].id;
+	names[at++] = "compose";
+	names[at++] = "publish";
+	progress_steps(b->p, names, at);
+	arena_fini(&a);
+}
+
 /* Pulling needs the pool for itself, so inputs and base come first. */
 static int make(struct build *b, struct err *e)
 {
@@ -383,6 +401,7 @@ static int make(struct build *b, struct err *e)
 	struct base_image base;
 	int rc;
 
+	tell_steps(b);
 	if (model_fetch(&models, e) < 0 || compose_fetch(b->m, b->l, b->mirrors, b->s, b->p, e) < 0)
 		return -1;
 	if (!b->l->base.present)

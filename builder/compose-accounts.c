@@ -137,13 +137,13 @@ static int add_group(struct accounts *a, const struct manifest_group *g, struct 
 	return 0;
 }
 
-static int make_home(struct accounts *a, const struct manifest_user *u, const char *home,
-	struct err *e)
+static int make_home(
+	struct accounts *a, const struct manifest_user *u, const char *home, struct err *e)
 {
 	if (home[0] != '/' || !home[1] || rootfs_has(a->r, home + 1))
 		return 0;
-	return rootfs_dir(a->r, home + 1,
-		(struct owner){.mode = 0755, .uid = u->uid, .gid = u->gid}, e);
+	return rootfs_dir(
+		a->r, home + 1, (struct owner){.mode = 0755, .uid = u->uid, .gid = u->gid}, e);
 }
 
 static int add_user(struct accounts *a, const struct manifest_user *u, struct err *e)
@@ -163,8 +163,7 @@ static int add_user(struct accounts *a, const struct manifest_user *u, struct er
 	}
 	for (size_t i = 0; i < u->groups.n; i++) {
 		if (!line_with(&a->group, 0, u->groups.v[i]).n) {
-			err_set(e, ERR_USAGE, "there is no group %s in /etc/group",
-				u->groups.v[i]);
+			err_set(e, ERR_USAGE, "there is no group %s in /etc/group", u->groups.v[i]);
 			return err_hint(e, "add it to \"groups\"");
 		}
 		add_member(&a->group, u->groups.v[i], u->name);

@@ -123,21 +123,33 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 	return dpkg_finish(c->tree, &w->m->apt, all, n, w->pool, w->m->build.epoch, 0, e);
 }
 
-/* Two wheels that bring one file in two versions: which one wins would be chance elsewhere. */
+static bool same_data(const struct attr *a, const struct attr *b)
+{
+	if (a->type != b->type || a->size != b->size || a->nchunks != b->nchunks)
+		return false;
+	for (uint32_t i = 0; i < a->nchunks; i++)
+		if (!digest_eq(&a->chunks[i].digest, &b->chunks[i].digest))
+			return false;
+	return true;
+}
+
+/* A wheel's file that stands there already in another version, from another wheel, a package or the
+ * base: which one wins would be chance elsewhere. */
 static int check_wheel(const struct composed *c, const struct entries *l, struct err *e)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		const struct attr *a = &l->v[i].a;
-		const struct node *n =
-			a->type == NODE_FILE ? tree_find(c->tree, l->v[i].path) : NULL;
+		const struct node *n = rootfs_at(c->tree, l->v[i].path);
+		const struct origin *o = n ? &c->origins[n->origin] : NULL;
 
-		if (!n || n->a.type != NODE_FILE || c->origins[n->origin].kind != ORIGIN_WHEEL ||
-			(n->a.nchunks == a->nchunks && n->a.size == a->size &&
-				(!a->nchunks ||
-					digest_eq(&n->a.chunks[0].digest, &a->chunks[0].digest))))
+		if (!n || n->a.type == NODE_DIR ||
+			same_data(&(n->link ? n->link : n)->a, &l->v[i].a))
 			continue;
-		err_set(e, ERR_CORRUPT, "SV102: /%s is in the wheel %s, too, with other bytes",
-			l->v[i].path, c->origins[n->origin].name);
+		err_set(e, ERR_CORRUPT, "SV102: /%s is in %s%s, too, with other bytes",
+			l->v[i].path,
+			o->kind == ORIGIN_WHEEL ? "the wheel "
+			: o->kind == ORIGIN_DEB ? "the package "
+						: "",
+			o->name);
 		return err_hint(e, "only one of the two can be in an image");
 	}
 	return 0;

@@ -91,7 +91,8 @@ int elf_kind_of(const struct attr *file, struct pool *pool, struct elf_kind *k, 
 		return -1;
 	if (memcmp(h, ELFMAG, SELFMAG) != 0 ||
 		(h[EI_CLASS] != ELFCLASS32 && h[EI_CLASS] != ELFCLASS64) ||
-		(h[EI_DATA] != ELFDATA2LSB && h[EI_DATA] != ELFDATA2MSB))
+		(h[EI_DATA] != ELFDATA2LSB && h[EI_DATA] != ELFDATA2MSB) ||
+		(h[EI_OSABI] != ELFOSABI_SYSV && h[EI_OSABI] != ELFOSABI_LINUX))
 		return 0;
 	*k = (struct elf_kind){.bits = h[EI_CLASS] == ELFCLASS64 ? 64 : 32,
 		.big_endian = h[EI_DATA] == ELFDATA2MSB};

@@ -18,6 +18,7 @@ enum {
 	ENV_MAX = 24,
 	HEADER_MAX = 128, /* "ID blob SIZE" */
 };
+static const uint64_t files_bytes = 256ull << 30; /* of one commit */
 
 /* ---- running it ---- */
 
@@ -243,7 +244,7 @@ struct batch {
 	enum { BATCH_HEADER, BATCH_DATA, BATCH_END } state;
 	char header[HEADER_MAX];
 	size_t nheader;
-	uint64_t left;
+	uint64_t left, all;
 };
 
 static void skip_submodules(struct batch *b)
@@ -263,6 +264,10 @@ static int begin_file(struct batch *b, struct err *e)
 		memcmp(b->header + GIT_COMMIT, " blob ", 6) != 0 ||
 		str_u64(size, UINT64_MAX, &b->left) < 0)
 		return err_set(e, ERR_CORRUPT, "git cat-file: '%s'", b->header);
+	if (b->left > files_bytes - b->all)
+		return err_set(e, ERR_CORRUPT,
+			"'%.500s': its files are more than the limit of 256 GiB", f->path);
+	b->all += b->left;
 	b->state = b->left ? BATCH_DATA : BATCH_END;
 	b->nheader = 0;
 	return b->r->begin(b->r->ctx, f, b->left, e);

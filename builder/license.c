@@ -236,6 +236,22 @@ static void take_word(struct expression *x, const char *word)
 	}
 }
 
+/* "A or B, and C" is (A or B) and C: a comma binds less than a word. */
+static void take_comma(struct expression *x)
+{
+	const char *next = x->at + 1 + strspn(x->at + 1, " \t\n");
+
+	x->at++;
+	if (x->depth == 0 && strstr(x->out.data ? x->out.data : "", " OR ")) {
+		auto_free char *whole = mem_printf("(%s)", x->out.data);
+
+		x->out.len = 0;
+		put(x, whole);
+	}
+	if (strncasecmp(next, "and ", 4) != 0 && strncasecmp(next, "or ", 3) != 0)
+		take_operator(x, "AND");
+}
+
 static void take_next(struct expression *x)
 {
 	size_t n = strcspn(x->at, " \t\n,()");
@@ -249,12 +265,8 @@ static void take_next(struct expression *x)
 		x->bad = x->bad || x->name_due || --x->depth < 0;
 		put(x, ")");
 		x->at++;
-	} else if (*x->at == ',') { /* "A or B, and C": weaker than a word beside it */
-		const char *next = x->at + 1 + strspn(x->at + 1, " \t\n");
-
-		x->at++;
-		if (strncasecmp(next, "and ", 4) != 0 && strncasecmp(next, "or ", 3) != 0)
-			take_operator(x, "AND");
+	} else if (*x->at == ',') {
+		take_comma(x);
 	} else {
 		const char *word = arena_strndup(x->a, x->at, n);
 

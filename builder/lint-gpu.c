@@ -104,20 +104,11 @@ void lint_033(struct lint_pass *p)
 {
 	const struct manifest *m = p->m;
 
-	if (!m->gpu.present || m->gpu.mode != GPU_REQUIRED)
+	if (!m->gpu.present || m->gpu.mode != GPU_REQUIRED || m->mode)
 		return;
-	if (m->mode) {
-		if (str_eq(m->mode, "cpu"))
-			lint_found(p, "/gpu/mode", "\"none\"", "the mode cpu still needs a GPU");
-		return;
-	}
 	for (size_t i = 0; i < m->nmodes; i++)
-		if (str_eq(m->modes[i].name, "cpu")) {
-			if (!m->modes[i].gpu.present || m->modes[i].gpu.mode == GPU_REQUIRED)
-				lint_found(p, "/modes/cpu", "\"gpu\": {\"mode\": \"none\"}",
-					"the mode cpu still needs a GPU");
+		if (str_eq(m->modes[i].name, "cpu"))
 			return;
-		}
 	lint_found(p, "/gpu/mode", "modes.cpu", "nothing of it can be tried without a GPU");
 }
 

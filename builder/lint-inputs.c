@@ -20,13 +20,17 @@ void lint_010(struct lint_pass *p)
 		lint_found(p, "/base", "digest", "the base is not named by its digest");
 }
 
-/* Weights that are not in the image are fetched by whoever starts it. */
+/* Weights that are not in the image are fetched by whoever starts it. (The revision of a hub is a
+ * commit.) */
 static void models_without_digests(struct lint_pass *p)
 {
 	for (size_t i = 0; i < p->m->nmodels; i++) {
 		const struct manifest_model *o = &p->m->models[i];
 
-		if (o->delivery == DELIVERY_RUNTIME && !o->nfiles)
+		if (o->delivery == DELIVERY_RUNTIME && !o->nfiles &&
+			!(o->source == MODEL_HF && o->revision) &&
+			!(o->source == MODEL_OCI && o->source_url &&
+				strstr(o->source_url, "@sha256:")))
 			lint_found(p, lint_text(p, "/models/%zu", i), "files with sha256 and size",
 				"the model '%s' is fetched at the start, whatever it is then",
 				o->id);

@@ -139,6 +139,8 @@ int local_lock(struct lock *l, const struct manifest *m, struct err *e)
 			add_path(l, &cap, m->files[i].from);
 	if (m->node.present)
 		add_path(l, &cap, m->node.lock);
+	if (m->python.present && m->python.lock)
+		add_path(l, &cap, m->python.lock);
 	for (size_t i = 0; i < m->nmodels; i++)
 		for (size_t k = 0; m->models[i].source == MODEL_FILE && k < m->models[i].nfiles;
 			k++)

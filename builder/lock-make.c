@@ -44,7 +44,7 @@ static int make(struct lock *l, const struct manifest *m, struct mirrors *mirror
 
 	if (local_lock(l, m, e) < 0 || lock_debs(l, m, mirrors, p, e) < 0 ||
 		(m->base.type == BASE_OCI && base_image_lock(l, m, s, p, e) < 0) ||
-		(m->python.present && python_lock(l, m, mirrors, e) < 0) ||
+		(m->python.present && python_lock(l, m, mirrors, s, e) < 0) ||
 		(m->node.present && npm_lock(l, m, e) < 0) ||
 		(m->nsources && source_lock(l, m, mirrors, s, p, e) < 0) ||
 		(m->nmodels && model_lock(l, &models, e) < 0))

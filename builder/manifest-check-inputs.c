@@ -133,8 +133,10 @@ static void check_model(struct reader *r, const struct manifest_model *m, const 
 								   : rule_address.expected},
 			"not an address of this type");
 	pointer_pop(&r->pointer, len);
+	/* others are listed when they are locked */
 	if (json_is_object(model) && !json_object_get(model, "files") &&
-		(m->source == MODEL_FILE || m->source == MODEL_HTTPS || m->source == MODEL_S3))
+		m->delivery != DELIVERY_VOLUME && (m->include.n || m->exclude.n) &&
+		(m->source == MODEL_HTTPS || m->source == MODEL_S3))
 		reader_fault(r, "files", (struct fault){.code = SV_MISSING}, "missing key 'files'");
 	if (is_pickle(m) && !m->allow_pickle)
 		reader_fault(r, "format",

@@ -32,7 +32,7 @@ bool model_wants(const struct manifest_model *m, const char *path)
 	return (!m->include.n || matches(&m->include, path)) && !matches(&m->exclude, path);
 }
 
-static int add(struct model_listing *l, const struct model_file *f, struct err *e)
+int model_listing_add(struct model_listing *l, const struct model_file *f, struct err *e)
 {
 	struct model_file *grown;
 
@@ -74,7 +74,7 @@ static int walk_entry(struct walk *w, const char *path, const struct dirent *x, 
 	if (tree_check_path(path, e) < 0 ||
 		local_digest(w->j->m->dir, full, NULL, &f.sha256, &f.size, e) < 0)
 		return -1;
-	return add(w->l, &f, e);
+	return model_listing_add(w->l, &f, e);
 }
 
 static int walk_folder(struct walk *w, const char *below, struct err *e)
@@ -113,7 +113,7 @@ static int list_local(struct model_listing *l, const struct model_job *j,
 		return walk_folder(&w, "", e);
 	if (local_digest(j->m->dir, m->source_path, NULL, &f.sha256, &f.size, e) < 0)
 		return -1;
-	return add(l, &f, e);
+	return model_listing_add(l, &f, e);
 }
 
 /* ---- a model hub ---- */
@@ -135,11 +135,12 @@ static int add_hub_file(struct model_listing *l, const struct model_job *j,
 		oid += strlen("sha256:");
 	if (oid && digest_from_hex(&f.sha256, oid) == 0 &&
 		json_u64(lfs, "size", 1ull << 46, &f.size, NULL) == 0)
-		return add(l, &f, e);
+		return model_listing_add(l, &f, e);
 	url = mirror_url(j->mirrors, model_url(l->a, m, path), e);
 	if (!url || model_get_file(j->s, path, url, auth, &f, j->p, e) < 0)
 		return -1;
-	return f.size ? add(l, &f, e) : 0; /* an empty file is no input: "size" begins at 1 */
+	return f.size ? model_listing_add(l, &f, e)
+		      : 0; /* an empty file is no input: "size" begins at 1 */
 }
 
 static int list_page(struct model_listing *l, const struct model_job *j,
@@ -211,18 +212,7 @@ static int list_one(struct model_listing *l, const struct model_job *j,
 			l->a, e) < 0 ||
 		model_get_file(j->s, m->id, url, &auth, &f, j->p, e) < 0)
 		return -1;
-	return add(l, &f, e);
-}
-
-static int list_registry(struct model_listing *l, const struct model_job *j,
-	const struct manifest_model *m, struct err *e)
-{
-	(void)l;
-	(void)j;
-	(void)m;
-	return err_set(e, ERR_UNSUPPORTED,
-		"source/type: models from a registry are not supported "
-		"yet");
+	return model_listing_add(l, &f, e);
 }
 
 int model_list(struct model_listing *l, const struct model_job *j, const struct manifest_model *m,
@@ -234,7 +224,7 @@ int model_list(struct model_listing *l, const struct model_job *j, const struct 
 		[MODEL_HTTPS] = list_one,
 		[MODEL_HF] = list_hub,
 		[MODEL_S3] = list_one,
-		[MODEL_OCI] = list_registry,
+		[MODEL_OCI] = model_registry_list,
 	};
 
 	if (how[m->source](l, j, m, e) < 0)

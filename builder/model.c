@@ -149,11 +149,30 @@ static int fetch_missing(const struct model_job *j, struct arena *a, struct err 
 	return n ? cache_fetch(j->s, v, n, j->p, e) : 0;
 }
 
+static int fetch_from_registry(
+	const struct model_job *j, const struct manifest_model *m, struct err *e)
+{
+	struct arena a = {0};
+	size_t n;
+	const struct model_file *f = model_files(j->l, m, &n);
+	bool missing = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct input in = input_of(&a, m, &f[i]);
+
+		missing = missing || !cache_has(j->s, &in);
+	}
+	arena_fini(&a);
+	return missing ? model_registry_fetch(j, m, f, n, e) : 0;
+}
+
 static int check_all(const struct model_job *j, const struct manifest_model *m, struct err *e)
 {
 	size_t n;
 	const struct model_file *f = model_files(j->l, m, &n);
 
+	if (m->source == MODEL_OCI && fetch_from_registry(j, m, e) < 0)
+		return -1;
 	if (!n) {
 		err_set(e, ERR_USAGE, "its files are neither in the manifest nor in the lock");
 		return err_hint(e, "svrun image lock");
@@ -239,14 +258,24 @@ static json_t *files_json(const struct model_job *j, const struct manifest_model
 	return out;
 }
 
+/* What is left of an absolute path below the model's target; NULL: it is elsewhere. */
+static const char *below_target(const struct manifest_model *m, const char *path)
+{
+	size_t n = strlen(m->target);
+
+	return strncmp(path, m->target, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
 static json_t *links_json(const struct manifest_model *m)
 {
 	json_t *out = json_object();
 
-	for (size_t i = 0; i < m->links.n; i++)
-		if (m->links.v[i].name[0] != '/')
-			json_object_set_new(
-				out, m->links.v[i].name, json_string(m->links.v[i].value));
+	for (size_t i = 0; i < m->links.n; i++) {
+		const char *path = below_target(m, m->links.v[i].name);
+
+		if (path)
+			json_object_set_new(out, path, json_string(m->links.v[i].value));
+	}
 	return out;
 }
 
@@ -285,10 +314,10 @@ static bool matters(const struct manifest_model *m)
 static int check_delivery(const struct manifest_model *m, struct err *e)
 {
 	for (size_t i = 0; i < m->links.n && m->delivery != DELIVERY_LAYER; i++)
-		if (m->links.v[i].name[0] == '/') {
+		if (!below_target(m, m->links.v[i].name)) {
 			err_set(e, ERR_UNSUPPORTED,
-				"links: '%s': an absolute link is not supported yet with this "
-				"delivery",
+				"links: '%s': a link outside of the target is not supported yet "
+				"with this delivery",
 				m->links.v[i].name);
 			return err_hint(e, "write it to /links of the manifest");
 		}

@@ -75,6 +75,17 @@ int model_get(const char *url, const struct input *auth, struct buf *b, struct a
 int model_get_file(struct store *s, const char *name, const char *url, const struct input *auth,
 	struct model_file *f, struct progress *p, struct err *e) must_check;
 
+/* ---- model-registry.c: artifacts of others' images, by digest ---- */
+
+/* Have the artifact that a model's source names, and list its files. */
+int model_registry_list(struct model_listing *l, const struct model_job *j,
+	const struct manifest_model *m, struct err *e) must_check;
+/* Have the n files in the cache. */
+int model_registry_fetch(const struct model_job *j, const struct manifest_model *m,
+	const struct model_file *v, size_t n, struct err *e) must_check;
+int model_listing_add(
+	struct model_listing *l, const struct model_file *f, struct err *e) must_check;
+
 /* ---- model-artifact.c ---- */
 
 /* One artifact; its files are in the cache, or beside the manifest. */

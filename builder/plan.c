@@ -126,8 +126,8 @@ static bool has_path_patterns(const struct manifest_build *b)
 /* A layer's key: of all inputs that may put something into it. Where paths decide, or sizes, or
  * where everything is in one, that is all of them. */
 static struct digest layer_plan_key(const struct manifest *m, const struct lock *l,
-	const struct inputs *in, const struct group_slots *slots, size_t slot,
-	const struct digest *last)
+	const enum codec *codec, const struct inputs *in, const struct group_slots *slots,
+	size_t slot, const struct digest *last)
 {
 	const struct manifest_build *b = &m->build;
 	struct digest all = compose_key(m, l);
@@ -136,7 +136,7 @@ static struct digest layer_plan_key(const struct manifest *m, const struct lock 
 	auto_buf struct buf t = BUF_INIT(KEY_TEXT);
 
 	buf_printf(&t, "layer %s %s %s/%d %" PRId64, slots->ids[slot], ENGINE_VERSION,
-		codec_name(b->codec), b->level, b->epoch);
+		codec_name(codec ? *codec : b->codec), b->level, b->epoch);
 	buf_printf(&t, " %s", codec_name(b->models_codec));
 	if (everything)
 		buf_printf(&t, " %s %s", digest_hex(&all, hex), digest_hex(last, hex));
@@ -198,8 +198,8 @@ static const struct layer *layer_of(const struct groups *g, const char *id)
 	return NULL;
 }
 
-int plan_remember(const struct manifest *m, const struct lock *l, const struct groups *g,
-	struct store *s, struct pool *pool, struct err *e)
+int plan_remember(const struct manifest *m, const struct lock *l, const enum codec *codec,
+	const struct groups *g, struct store *s, struct pool *pool, struct err *e)
 {
 	struct outlook x;
 	int rc = look_out(&x, m, l, s, e);
@@ -211,7 +211,7 @@ int plan_remember(const struct manifest *m, const struct lock *l, const struct g
 	}
 	for (size_t i = 0; rc == 0 && i < x.slots.n; i++) {
 		const struct layer *layer = layer_of(g, x.slots.ids[i]);
-		struct digest d = layer_plan_key(m, l, &x.in, &x.slots, i, &x.last);
+		struct digest d = layer_plan_key(m, l, codec, &x.in, &x.slots, i, &x.last);
 		char text[256] = "empty", hex[DIGEST_HEX + 1];
 
 		if (layer)
@@ -321,13 +321,14 @@ static uint64_t size_in(const char *note)
 	return space && str_u64(space + 1, INT64_MAX, &n) == 0 ? n : 0;
 }
 
-static int add_layers(
-	struct plan *p, const struct outlook *x, struct store *s, struct pool *pool, struct err *e)
+static int add_layers(struct plan *p, const struct outlook *x, const enum codec *codec,
+	struct store *s, struct pool *pool, struct err *e)
 {
 	for (size_t i = 0; i < x->slots.n; i++) {
 		auto_free char *text = NULL;
 		char hex[DIGEST_HEX + 1] = "";
-		struct digest key = layer_plan_key(x->w.m, x->w.l, &x->in, &x->slots, i, &x->last);
+		struct digest key =
+			layer_plan_key(x->w.m, x->w.l, codec, &x->in, &x->slots, i, &x->last);
 		struct digest blob;
 		struct plan_step *step;
 		int rc;
@@ -394,7 +395,8 @@ int plan_make(struct plan *p, const struct manifest *m, const struct lock *l, st
 	if (rc == 0) {
 		add_fetches(p, in, n, s);
 		add_unpacks(p, &x.w);
-		rc = add_code(p, &x, pool, e) < 0 || add_layers(p, &x, s, pool, e) < 0 ? -1 : 0;
+		rc = add_code(p, &x, pool, e) < 0 || add_layers(p, &x, codec, s, pool, e) < 0 ? -1
+											      : 0;
 	}
 	if (rc == 0)
 		add_rest(p, m, &key);

@@ -52,8 +52,8 @@ void plan_print(const struct plan *p, const struct manifest *m, const struct loc
 json_t *plan_json(const struct plan *p, const struct manifest *m, const struct lock *l);
 
 /* Keep what the next plan wants to know of a build that succeeded: its steps and layers. */
-int plan_remember(const struct manifest *m, const struct lock *l, const struct groups *g,
-	struct store *s, struct pool *pool, struct err *e) must_check;
+int plan_remember(const struct manifest *m, const struct lock *l, const enum codec *codec,
+	const struct groups *g, struct store *s, struct pool *pool, struct err *e) must_check;
 
 /* Steps that run code, in their order; the keys of each and of all before it. */
 struct plan_code {

@@ -101,6 +101,36 @@ static void add_models(json_t *list, const struct lock *l)
 		}
 }
 
+static bool has_model(const struct lock *l, const char *id)
+{
+	for (size_t i = 0; i < l->nmodels; i++)
+		if (str_eq(l->models[i].id, id))
+			return true;
+	return false;
+}
+
+/* Of models whose files the manifest pins itself. */
+static void add_pinned_models(json_t *list, const struct lock *l, const json_t *document)
+{
+	const json_t *m, *f;
+	size_t i, k;
+
+	json_array_foreach (json_object_get(document, "models"), i, m) {
+		const char *id = json_string_value(json_object_get(m, "id"));
+
+		if (!id || has_model(l, id))
+			continue;
+		json_array_foreach (json_object_get(m, "files"), k, f) {
+			const char *path = json_string_value(json_object_get(f, "path")),
+				   *hex = json_string_value(json_object_get(f, "sha256"));
+			auto_free char *name = path ? mem_printf("model %s %s", id, path) : NULL;
+
+			if (name && hex)
+				add(list, name, NULL, "sha256", hex);
+		}
+	}
+}
+
 static void add_rest(json_t *list, const struct lock *l)
 {
 	if (l->base.present) {
@@ -115,7 +145,7 @@ static void add_rest(json_t *list, const struct lock *l)
 	}
 }
 
-static json_t *dependencies(const struct lock *l, struct err *e)
+static json_t *dependencies(const struct lock *l, const json_t *document, struct err *e)
 {
 	json_t *list = json_array();
 
@@ -127,6 +157,7 @@ static json_t *dependencies(const struct lock *l, struct err *e)
 	add_wheels(list, l);
 	add_sources(list, l);
 	add_models(list, l);
+	add_pinned_models(list, l, document);
 	add_rest(list, l);
 	return list;
 }
@@ -175,7 +206,7 @@ int provenance_text(
 
 	if (!document || lock_parse(&l, "lock.json", b->lock_text, strlen(b->lock_text), e) < 0)
 		return -1;
-	inputs = dependencies(&l, e);
+	inputs = dependencies(&l, document, e);
 	if (inputs)
 		j = statement(b, manifest, document, &l, inputs);
 	lock_fini(&l);

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "builder/marker.h"
 #include "builder/pep440.h"
+#include "builder/python-base.h"
 #include "builder/python-scheme.h"
 #include "builder/wheel-meta.h"
 
@@ -80,7 +81,7 @@ static bool read_dist(
 	auto_free char *file = mem_printf("%s%s", node_path(n, path), metadata_name(n));
 
 	d->path = arena_strdup(a, path);
-	if (rootfs_read(r, file, &text, NULL) == 1 && text.len && from_metadata(a, &text, d))
+	if (python_read(r, file, &text, NULL) == 1 && text.len && from_metadata(a, &text, d))
 		return true;
 	return from_folder(a, n->name, d);
 }
@@ -125,8 +126,8 @@ int python_version_fits(const char *version, const char *specifier)
 	if (str_eq(specifier, "compatible"))
 		return 1;
 	if (*specifier && !strchr("<>=!~,", *specifier)) /* "1.13.*" is "==1.13.*" */
-		specifier = equal = mem_printf("==%s", specifier);
-	return pep440_fits(version, specifier);
+		equal = mem_printf("==%s", specifier);
+	return pep440_fits(version, equal ? equal : specifier);
 }
 
 struct guard {
@@ -197,7 +198,7 @@ static void check_requirements(struct guard *g, const struct python_dist *d)
 	env.machine = "x86_64";
 #endif
 	env.python_version = python ? python_version_of_path(g->a, python->name) : NULL;
-	if (rootfs_read(g->r, file, &text, NULL) != 1)
+	if (python_read(g->r, file, &text, NULL) != 1)
 		return;
 	while (from < text.len &&
 		(line = metadata_field(g->a, text.data, text.len, "Requires-Dist", &from)))

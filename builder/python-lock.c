@@ -81,7 +81,8 @@ static int take_pin(struct locking *k, size_t i, struct err *e)
 
 	if (wheel_name_parse(&name, a, w->file, e) < 0)
 		return -1;
-	if (!python_same_name(name.name, w->name) || !version || !pep440_same(name.version, version))
+	if (!python_same_name(name.name, w->name) || !version ||
+		!pep440_same(name.version, version))
 		return err_set(e, ERR_USAGE, "SV174: %s is %s %s, not %s %s", w->file, name.name,
 			name.version, w->name, w->version);
 	if (python_target_pick(&k->target, w->name, version, &offer, 1, e) < 0 ||
@@ -368,7 +369,8 @@ static int lock_all(struct locking *k, struct err *e)
 	return 0;
 }
 
-int python_lock(struct lock *l, const struct manifest *m, struct mirrors *mirrors, struct err *e)
+int python_lock(struct lock *l, const struct manifest *m, struct mirrors *mirrors, struct store *s,
+	struct err *e)
 {
 	struct locking k = {.m = m, .l = l};
 	const char *slash = m->python.lock ? strrchr(m->python.lock, '/') : NULL;
@@ -376,7 +378,7 @@ int python_lock(struct lock *l, const struct manifest *m, struct mirrors *mirror
 
 	if (!m->python.present || (!m->python.lock && !m->python.nwheels))
 		return 0;
-	if (python_target_init(&k.target, l, m, e) < 0)
+	if (python_target_init(&k.target, l, m, s, e) < 0)
 		return -1;
 	k.folder =
 		slash ? arena_strndup(&l->arena, m->python.lock, (size_t)(slash - m->python.lock))

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "builder/pep440.h"
+#include "builder/python-base.h"
 #include "builder/python-scheme.h"
 #include "builder/python.h"
 
@@ -97,14 +98,44 @@ static const char *full_version(struct arena *a, const struct lock *l, const cha
 
 /* ---- the target ---- */
 
-int python_target_init(
-	struct python_target *t, struct lock *l, const struct manifest *m, struct err *e)
+/* By the debs, else by the base image; when neither tells, what every image of the last ten years
+ * has: manylinux2014. */
+static int find_libc(struct python_target *t, struct python_platform *p, const struct lock *l,
+	struct store *s, struct err *e)
+{
+	const char *deb = glibc_of_lock(l);
+	struct python_base base = {0};
+
+	if (deb && python_version_parts(deb, &p->glibc_major, &p->glibc_minor) == 0) {
+		t->libc = arena_printf(t->a, "glibc %s", deb);
+		return 0;
+	}
+	if (python_base_read(&base, l, p->machine, s, e) < 0)
+		return err_ctx(e, "/base");
+	p->glibc_major = base.glibc_major;
+	p->glibc_minor = base.glibc_minor;
+	p->musl_major = base.musl_major;
+	p->musl_minor = base.musl_minor;
+	if (base.musl_major) {
+		t->libc = arena_printf(t->a, "musl %u.%u", p->musl_major, p->musl_minor);
+	} else if (base.glibc_major) {
+		t->libc = arena_printf(t->a, "glibc %u.%u", p->glibc_major, p->glibc_minor);
+	} else {
+		p->glibc_major = 2;
+		p->glibc_minor = 17;
+		t->libc = "glibc 2.17 (the image's own is not known)";
+	}
+	return 0;
+}
+
+int python_target_init(struct python_target *t, struct lock *l, const struct manifest *m,
+	struct store *s, struct err *e)
 {
 	bool arm = l->platform && str_eq(l->platform, "linux/arm64");
 	struct python_platform p = {.machine = arm ? "aarch64" : "x86_64"};
-	const char *named = python_version_of_path(&l->arena, m->python.interpreter);
 
-	*t = (struct python_target){.a = &l->arena, .python = named, .glibc = glibc_of_lock(l)};
+	*t = (struct python_target){
+		.a = &l->arena, .python = python_version_of_path(&l->arena, m->python.interpreter)};
 	if (!t->python)
 		t->python = python_of_lock(l);
 	if (!t->python || python_version_parts(t->python, &p.major, &p.minor) < 0) {
@@ -114,12 +145,8 @@ int python_target_init(
 		return err_hint(e, "add python3 to apt.packages, or name the version of the base "
 				   "image's in python.interpreter, like /usr/bin/python3.11");
 	}
-	if (t->glibc && python_version_parts(t->glibc, &p.glibc_major, &p.glibc_minor) < 0)
-		t->glibc = NULL;
-	if (!t->glibc) { /* what every image of the last ten years has: manylinux2014 */
-		p.glibc_major = 2;
-		p.glibc_minor = 17;
-	}
+	if (find_libc(t, &p, l, s, e) < 0)
+		return -1;
 	t->tags = python_tags(&p, t->a);
 	t->env = (struct marker_env){.python_version = t->python,
 		.python_full_version = full_version(t->a, l, t->python),
@@ -155,10 +182,8 @@ static int none_fits(const struct python_target *t, const char *who, const struc
 		buf_printf(&list, "%s%s", i ? ", " : "", str_shown(v[i].file, text));
 	if (n > OFFERS_SHOWN)
 		buf_printf(&list, " and %zu more", n - OFFERS_SHOWN);
-	err_set(e, ERR_USAGE,
-		"SV052: %s: no wheel fits Python %s on %s with glibc %s; there are: %s", who,
-		t->python, t->env.machine, t->glibc ? t->glibc : "2.17 (the base's is not known)",
-		n ? list.data : "none");
+	err_set(e, ERR_USAGE, "SV052: %s: no wheel fits Python %s on %s with %s; there are: %s",
+		who, t->python, t->env.machine, t->libc, n ? list.data : "none");
 	return err_hint(e, "the best one would be for %s", t->tags.v[0]);
 }
 

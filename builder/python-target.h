@@ -5,18 +5,20 @@
 #include "builder/lock.h"
 #include "builder/marker.h"
 #include "builder/python-tags.h"
+#include "images/store.h"
 
 struct python_target {
 	struct arena *a;    /* the lock's: what is found lives there */
 	const char *python; /* "3.11" */
-	const char *glibc;  /* "2.36"; NULL: not known */
+	const char *libc;   /* "glibc 2.36", for people */
 	struct marker_env env;
 	struct strings tags; /* best first */
 };
 
-/* From the lock's debs, else from the interpreter's name. USAGE when neither tells. */
+/* From the lock's debs, else from the interpreter's name and, for its C library, the base image in
+ * s (NULL: not asked). USAGE when neither tells the version of the interpreter. */
 int python_target_init(struct python_target *t, struct lock *l, const struct manifest *m,
-	struct err *e) must_check;
+	struct store *s, struct err *e) must_check;
 
 /* A wheel that somebody offers. */
 struct wheel_offer {

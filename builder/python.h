@@ -10,12 +10,15 @@
 #include "builder/python-name.h"
 #include "builder/rootfs.h"
 #include "images/entries.h"
+#include "images/store.h"
 
 /* Fill l->wheels from the manifest's wheels and its lock file (pylock.toml, or requirements with
  * --hash): wheels for the image's interpreter and platform chosen by their tags, markers evaluated.
- * python: "3.11", glibc: "2.36", of the image (of its locked debs, python_of_lock()). Refused by
- * name: sdists (SV051), no matching tag (SV052), a wheel without digest. */
-int python_lock(struct lock *l, const struct manifest *m, struct mirrors *mirrors,
+ * The interpreter is that of the locked debs (python_of_lock()) or what its name says; the C
+ * library that of the debs, or of the base image in s (NULL: not asked). Codes: SV050 the guard,
+ * SV051 an sdist, SV052 nothing that fits, SV053 not pinned, without sha256 or without an address,
+ * SV054 a lock file that is not one, SV055 a package twice. */
+int python_lock(struct lock *l, const struct manifest *m, struct mirrors *mirrors, struct store *s,
 	struct err *e) must_check;
 
 /* Version of the interpreter and of glibc that a lock's debs (or its base image's) bring: "3.11",

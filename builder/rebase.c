@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/models.h"
 #include "images/mount.h"
 #include "images/pool.h"
 #include "images/tree-attr.h"
@@ -334,7 +335,7 @@ static int publish(struct work *w, struct digest *manifest, struct err *e)
 		return -1;
 	hold = pool_hold(w->s->fd, e);
 	if (hold < 0 || image_publish(w->s, &plan, manifest, &size, e) < 0 ||
-		mount_prepare(w->s, manifest, NULL, e) < 0)
+		models_attach(w->s, manifest, e) < 0 || mount_prepare(w->s, manifest, NULL, e) < 0)
 		return -1;
 	return store_name_set(w->s, w->r->name, manifest, size, source, e);
 }

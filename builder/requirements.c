@@ -281,7 +281,6 @@ static int take_lines(struct scan *s, const char *text, const char *end, struct 
 			return bad(s, ERR_CORRUPT, 54, "a line that is too long", NULL);
 		for (size_t i = 0; i < line->len; i++)
 			line->data[i] = line->data[i] == '\t' ? ' ' : line->data[i];
-		p += whole;
 		p = nl ? nl + 1 : end;
 		if (more && p < end)
 			continue;

@@ -46,7 +46,7 @@ int watch_space(int fd, uint64_t asked, uint64_t *max, uint64_t *spare, struct e
 		return err_sys(e, "free space");
 	*spare = size / 10 < spare_most ? size / 10 : spare_most;
 	left = avail > *spare ? avail - *spare : 0;
-	*max = asked && asked < left ? asked : left;
+	*max = asked && asked < left ? asked : asked ? left : left / 2;
 	return 0;
 }
 

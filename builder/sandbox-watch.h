@@ -15,7 +15,8 @@ struct watch {
 	uint64_t spare_bytes; /* that must stay free there */
 };
 
-/* How much a run may write when the disk has as much free as it has now, and what must stay. */
+/* How much a run may write when the disk has as much free as it has now, and what must stay. asked
+ * 0: half of what can be spared. */
 int watch_space(int fd, uint64_t asked, uint64_t *max, uint64_t *spare, struct err *e) must_check;
 
 /* Until it has ended and its output is written. It is killed at its limits. Closes w->output. */

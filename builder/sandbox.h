@@ -47,7 +47,7 @@ struct sandbox_step {
 	bool network;               /* the host's; false: none */
 	bool keep_run;              /* /run is the tree's, and part of what comes back */
 	uint32_t timeout_ms, memory_mib, cpus, pids; /* 0: no limit of its own; pids 4096 */
-	uint64_t max_bytes;               /* that it may write; 0: what the disk can spare */
+	uint64_t max_bytes; /* that it may write; 0: half of what the disk can spare */
 	const struct sandbox_bind *binds; /* not part of what comes back */
 	size_t nbinds;
 	const struct sandbox_file *files; /* neither are these */

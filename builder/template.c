@@ -180,6 +180,7 @@ static const struct template_file gpu_files[] = {
 	"    \"count\": { \"min\": 1, \"max\": 1 },\n"
 	"    \"vramGiB\": { \"min\": 8, \"per\": \"gpu\" },\n"
 	"    \"computeCapability\": { \"min\": \"8.0\" },\n"
+	"    \"archs\": [\"8.0\", \"9.0+PTX\"],\n"
 	"    \"cuda\": { \"min\": \"12.0\" },\n"
 	"    \"driver\": { \"min\": \"525\" },\n"
 	"    \"capabilities\": [\"compute\", \"utility\"]\n"

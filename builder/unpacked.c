@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/file.h"
 #include "base/sys.h"
@@ -26,10 +27,13 @@ int cache_file_put(struct store *s, const char *dir, const struct digest *key, c
 	size_t n, struct err *e)
 {
 	char hex[DIGEST_HEX + 1], tmp[PATH], name[PATH];
+	uint64_t random; /* two that write the same must not meet, wherever they run */
 
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return err_sys(e, "getrandom");
 	digest_hex(key, hex);
 	snprintf(name, sizeof(name), "%s/%s", dir, hex);
-	snprintf(tmp, sizeof(tmp), "%s/.tmp.%.16s.%d", dir, hex, (int)gettid());
+	snprintf(tmp, sizeof(tmp), "%s/.tmp.%016" PRIx64, dir, random);
 	if (sys_mkdir_p(s->fd, dir, 0700) < 0)
 		return err_sys(e, "create %s/%s", s->path, dir);
 

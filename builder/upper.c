@@ -67,6 +67,16 @@ static bool leaks_alone(struct reading *r, const void *p, size_t n)
 	return leaks(r, p, n);
 }
 
+/* A name that is, or has, a secret is not said: its folder is, which is the first `folder` bytes.
+ */
+static bool leaks_by_name(struct reading *r, size_t folder)
+{
+	if (!leaks_alone(r, r->path, strlen(r->path)))
+		return false;
+	r->u->secret_path[folder] = '\0';
+	return true;
+}
+
 /* ---- attributes ---- */
 
 static int by_name(const void *a, const void *b)
@@ -343,6 +353,18 @@ static int open_object(struct object *o, int dirfd, struct err *e)
 	return o->fd < 0 ? err_sys(e, "open") : 0;
 }
 
+/* The object at r->path, whose folder is the first `folder` bytes of that. */
+static int read_named(struct reading *r, struct object *o, int dirfd, size_t folder, struct err *e)
+{
+	if (r->out->n >= TREE_NODES_MAX)
+		return err_set(e, ERR_CORRUPT, "more than %d objects", TREE_NODES_MAX);
+	if (tree_check_path(r->path, e) < 0)
+		return -1;
+	if (leaks_by_name(r, folder))
+		return 0;
+	return open_object(o, dirfd, e) < 0 ? -1 : read_object(r, o, e);
+}
+
 static int read_entry(struct reading *r, int dirfd, const char *name, struct err *e)
 {
 	size_t at = strlen(r->path);
@@ -354,13 +376,7 @@ static int read_entry(struct reading *r, int dirfd, const char *name, struct err
 		err_set(e, ERR_CORRUPT, "a path longer than %d bytes", TREE_PATH_MAX);
 	} else {
 		snprintf(r->path + at, sizeof(r->path) - at, "%s%s", at ? "/" : "", name);
-		if (r->out->n >= TREE_NODES_MAX)
-			err_set(e, ERR_CORRUPT, "more than %d objects", TREE_NODES_MAX);
-		else if (tree_check_path(r->path, e) == 0 &&
-			 !leaks_alone(r, r->path, strlen(r->path)))
-			rc = open_object(&o, dirfd, e) < 0 ? -1 : read_object(r, &o, e);
-		else if (r->u->secret)
-			rc = 0;
+		rc = read_named(r, &o, dirfd, at, e);
 	}
 	sys_close_ref(&o.fd);
 	if (rc < 0 && r->depth == 1)

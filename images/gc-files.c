@@ -144,6 +144,7 @@ int gc_documents(struct gc *g, struct err *e)
 		reach_files(g->s, "indexes", "", sweep_other, g, e) < 0 ||
 		reach_files(g->s, "attached", "", sweep_other, g, e) < 0 ||
 		reach_files(g->s, "bills", "", sweep_other, g, e) < 0 ||
+		reach_files(g->s, "models", "", sweep_other, g, e) < 0 ||
 		reach_files(g->s, "layers", LAYER_LIST_WHOLE, sweep_other, g, e) < 0 ||
 		reach_files(g->s, "layers", LAYER_LIST_TOC, sweep_other, g, e) < 0)
 		return -1;
@@ -161,7 +162,7 @@ int gc_documents(struct gc *g, struct err *e)
 
 int gc_cache(struct store *s, bool dry, struct gc_report *r, struct err *e)
 {
-	static const char *const folders[] = {"cache/sha256", "cache/sha512"};
+	static const char *const folders[] = {"cache/sha256", "cache/sha512", "cache/git"};
 	const size_t n = sizeof(folders) / sizeof(folders[0]);
 	struct gc g = {.s = s, .dry = dry, .r = r};
 	auto_fd int users = -1;

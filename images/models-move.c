@@ -9,6 +9,7 @@
 #include "images/attached.h"
 #include "images/models.h"
 #include "images/progress.h"
+#include "images/reference.h"
 
 /* ---- pushing ---- */
 
@@ -77,7 +78,10 @@ int models_push(struct push_target *t, const char *host, const json_t *manifest,
 
 	if (models_read(&m, manifest, e) < 0)
 		return -1;
-	rc = check_gates(&m, t->config, host, e);
+	rc = models_check_accepted(
+		&m, t->o->accepted, t->o->naccepted, 1u << MODELS_LAYER | 1u << MODELS_ARTIFACT, e);
+	if (rc == 0)
+		rc = check_gates(&m, t->config, host, e);
 	for (size_t i = 0; rc == 0 && i < m.n; i++)
 		if (m.v[i].delivery == MODELS_ARTIFACT && push_artifact(t, &m.v[i], e) < 0)
 			rc = err_ctx(e, "model %s", m.v[i].id);
@@ -197,6 +201,43 @@ int models_pull(struct registry *r, struct download *d, struct store *s, const j
 	progress_end(p);
 	models_fini(&m);
 	return rc;
+}
+
+static int fetch_by(struct pulling *x, const struct registry_options *o,
+	const struct models_entry *m, struct err *e)
+{
+	int rc = -1;
+
+	x->r = registry_open(o, e);
+	if (!x->r)
+		return -1;
+	x->d = download_new(x->r, &download_defaults, e);
+	if (x->d)
+		rc = pull_artifact(x, m, e);
+	download_free(x->d);
+	registry_close(x->r);
+	return rc;
+}
+
+int models_fetch(struct store *s, const struct config *c, const char *ref, struct digest *artifact,
+	struct progress *p, struct err *e)
+{
+	bool fetched = false;
+	struct pulling x = {.s = s, .p = p, .fetched = &fetched};
+	struct models_entry m = {.id = ref};
+	struct reference r;
+	size_t n;
+
+	if (reference_expand(c, ref, &r, 1, &n, e) < 0)
+		return -1;
+	if (!r.has_digest) {
+		err_set(e, ERR_USAGE, "%.300s: no digest", ref);
+		return err_hint(e, "write HOST/NAME@sha256:DIGEST");
+	}
+	const struct registry_options o = {.config = c, .host = r.host, .path = r.path};
+
+	*artifact = m.artifact = r.digest;
+	return fetch_by(&x, &o, &m, e);
 }
 
 int models_missing(struct store *s, const json_t *manifest, struct err *e)

@@ -1,5 +1,5 @@
 /* The artifacts of an image's models, on their way to and from the image's repository (models.h).
- * push.c's and pull.c's own. */
+ */
 #ifndef IMAGES_MODELS_MOVE_H
 #define IMAGES_MODELS_MOVE_H
 
@@ -17,6 +17,10 @@ int models_push(
  * was. */
 int models_pull(struct registry *r, struct download *d, struct store *s, const json_t *manifest,
 	struct progress *p, bool *fetched, struct err *e) must_check;
+/* Fetch one artifact that a reference names by digest ("HOST/NAME@sha256:...", USAGE for another),
+ * into blobs/. The caller holds the pool until something leads to it. */
+int models_fetch(struct store *s, const struct config *c, const char *ref, struct digest *artifact,
+	struct progress *p, struct err *e) must_check;
 /* Is there anything to fetch? */
 int models_missing(struct store *s, const json_t *manifest, struct err *e) must_check;
 

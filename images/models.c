@@ -101,6 +101,20 @@ static int read_delivery(const json_t *o, struct models_entry *x, struct err *e)
 	return err_set(e, ERR_UNSUPPORTED, "delivery: '%.40s' is unknown", text);
 }
 
+/* Nothing of an image may be mounted over what the runtime and the kernel have there. */
+static bool is_special(const char *target)
+{
+	static const char *const folders[] = {"/proc", "/sys", "/dev"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t n = strlen(folders[i]);
+
+		if (strncmp(target, folders[i], n) == 0 && (!target[n] || target[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
 static int read_names(struct arena *a, const json_t *o, struct models_entry *x, struct err *e)
 {
 	const char *id = json_str(o, "id", e), *target = id ? json_str(o, "target", e) : NULL;
@@ -109,6 +123,8 @@ static int read_names(struct arena *a, const json_t *o, struct models_entry *x, 
 		return -1;
 	if (target[0] != '/' || !target[1] || tree_check_path(target + 1, e) < 0)
 		return err_set(e, ERR_CORRUPT, "target: '%.100s' is no path in an image", target);
+	if (is_special(target))
+		return err_set(e, ERR_CORRUPT, "target: '%.100s' is the kernel's", target);
 	x->id = arena_strdup(a, id);
 	x->target = arena_strdup(a, target);
 	x->secret = text_of(a, o, "secret");
@@ -216,6 +232,14 @@ char *models_path(const struct models_entry *x, char out[MODELS_PATH])
 		return NULL;
 	snprintf(out, MODELS_PATH, "models/%s",
 		digest_hex(x->delivery == MODELS_ARTIFACT ? &x->artifact : &x->set, hex));
+	return out;
+}
+
+char *models_mark(const struct models_entry *x, char out[sizeof(MODELS_MARK) + DIGEST_HEX])
+{
+	char hex[DIGEST_HEX + 1];
+
+	snprintf(out, sizeof(MODELS_MARK) + DIGEST_HEX, MODELS_MARK "%s", digest_hex(&x->set, hex));
 	return out;
 }
 

@@ -89,6 +89,10 @@ int models_check_accepted(const struct models *m, const char *const *accepted, s
  * and VOLUME. Returns out. */
 enum { MODELS_PATH = sizeof("models/") + DIGEST_HEX };
 char *models_path(const struct models_entry *x, char out[MODELS_PATH]);
+/* The file in a volume that says that a model's files are there: ".svrun-HEX", of the set digest.
+ * Returns out. */
+#define MODELS_MARK ".svrun-"
+char *models_mark(const struct models_entry *x, char out[sizeof(MODELS_MARK) + DIGEST_HEX]);
 bool models_are_placed(struct store *s, const struct models_entry *x);
 
 /* List the artifacts of an image with what is attached to it, so that they live as long as it. */

@@ -43,6 +43,8 @@ struct progress {
 	char stage[32];
 	struct meter m;
 	struct progress_line *lines, **tail;
+	char **steps; /* the stages of the whole work, and which one is under way */
+	size_t nsteps, at;
 	unsigned shown; /* rows on the terminal, the cursor is behind the last one */
 	double drawn;
 };
@@ -80,11 +82,21 @@ struct progress *progress_new(enum progress_mode mode)
 	return p;
 }
 
+static void drop_steps(struct progress *p)
+{
+	for (size_t i = 0; i < p->nsteps; i++)
+		free(p->steps[i]);
+	free(p->steps);
+	p->steps = NULL;
+	p->nsteps = p->at = 0;
+}
+
 void progress_free(struct progress *p)
 {
 	if (!p)
 		return;
 	progress_end(p);
+	drop_steps(p);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -130,6 +142,27 @@ static void size_of_terminal(unsigned *rows, unsigned *columns)
 		*columns = 2;
 }
 
+/* "fetch > unpack > [run:compile] > compose > publish": where that is too long, from what is under
+ * way on. */
+static void add_steps_row(struct progress *p, struct buf *b, unsigned columns)
+{
+	char text[TEXT];
+	size_t n = 0, from = 0, length = 0;
+
+	for (size_t i = 0; i < p->nsteps; i++)
+		length += strlen(p->steps[i]) + 3;
+	if (length > columns)
+		from = p->at;
+	for (size_t i = from; i < p->nsteps && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, i == p->at ? "%s[%s]" : "%s%s",
+			i > from ? " > "
+			: from   ? "... > "
+				 : "",
+			p->steps[i]);
+	if (p->nsteps)
+		add_row(p, b, text, columns);
+}
+
 static void draw(struct progress *p, struct buf *b, double now)
 {
 	unsigned rows, columns, waiting = 0, more = 0;
@@ -147,7 +180,7 @@ static void draw(struct progress *p, struct buf *b, double now)
 		meter_text(&l->m, meter, sizeof(meter));
 		snprintf(text, sizeof(text), "  %-*s%s%s%s", LABEL_SHOWN, l->label, l->stage,
 			l->stage[0] ? " " : "", meter);
-		if (p->shown + 2 < rows)
+		if (p->shown + 2 + (p->nsteps > 0) < rows)
 			add_row(p, b, text, columns);
 		else
 			more++;
@@ -158,6 +191,7 @@ static void draw(struct progress *p, struct buf *b, double now)
 		snprintf(rest, sizeof(rest), "  (%u more)", more + waiting);
 	snprintf(text, sizeof(text), "%-8s%s%s", p->stage, meter, rest);
 	add_row(p, b, text, columns);
+	add_steps_row(p, b, columns);
 }
 
 /* ---- JSON lines ---- */
@@ -261,17 +295,60 @@ static void finish(struct progress *p)
 	put_out(&b);
 }
 
+static void add_json_steps(struct buf *b, const struct progress *p)
+{
+	buf_printf(b, "{\"steps\":[");
+	for (size_t i = 0; i < p->nsteps; i++) {
+		buf_printf(b, "%s{\"step\":\"%s\",\"after\":[", i ? "," : "", p->steps[i]);
+		if (i)
+			buf_printf(b, "\"%s\"", p->steps[i - 1]);
+		buf_printf(b, "]}");
+	}
+	buf_printf(b, "]}\n");
+}
+
+void progress_steps(struct progress *p, const char *const *names, size_t n)
+{
+	struct buf b = BUF_INIT(OUTPUT_MAX);
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	drop_steps(p);
+	p->steps = mem_array(n, sizeof(*p->steps));
+	for (; p->nsteps < n; p->nsteps++) {
+		p->steps[p->nsteps] = mem_strdup(names[p->nsteps]);
+		str_plain(p->steps[p->nsteps], "");
+		for (char *c = p->steps[p->nsteps]; *c; c++) /* it stands in JSON, too */
+			if (*c == '"' || *c == '\\' || *c & ~0x7f)
+				*c = '?';
+	}
+	if (p->mode == PROGRESS_JSON)
+		add_json_steps(&b, p);
+	put_out(&b);
+	pthread_mutex_unlock(&p->lock);
+}
+
 void progress_begin(struct progress *p, const char *stage, uint64_t total)
 {
+	struct buf b = BUF_INIT(OUTPUT_MAX);
+
 	if (!p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	finish(p);
+	for (size_t i = p->at; i < p->nsteps; i++)
+		if (strcmp(p->steps[i], stage) == 0)
+			p->at = i;
 	snprintf(p->stage, sizeof(p->stage), "%s", stage);
 	p->drawn = sys_now_ms();
 	meter_start(&p->m, 0, total, p->drawn);
 	p->sums = total == 0;
 	p->running = true;
+	/* a step that runs code counts no bytes: it is shown when it begins */
+	if (p->bar && p->nsteps)
+		draw(p, &b, p->drawn);
+	put_out(&b);
 	pthread_mutex_unlock(&p->lock);
 }
 

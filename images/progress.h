@@ -9,6 +9,7 @@
 #ifndef BASE_PROGRESS_H
 #define BASE_PROGRESS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -29,6 +30,11 @@ void progress_free(struct progress *p);
 
 /* "auto", "plain", "json", "timings", "none"; -1 otherwise. */
 int progress_mode_parse(const char *s, enum progress_mode *mode) must_check;
+
+/* The stages to come, each after the one before it: a row of its own on a terminal, which shows how
+ * far the work is, and one JSON line {"steps": [{"step": "fetch", "after": []}, {"step": "unpack",
+ * "after": ["fetch"]}, ...]}. A stage that never begins has been skipped. Copied. */
+void progress_steps(struct progress *p, const char *const *names, size_t n);
 
 /* Start a stage ("fetch", "unpack", "compose"): total in bytes, 0 when unknown. Ends the one
  * before. */

@@ -83,8 +83,11 @@ static int fetch_missing(struct own *o, struct tree_chunks *c, struct pool *pool
 	if (pool_find_all(pool, c->v, c->n, e) < 0)
 		return -1;
 	for (size_t i = 0; i < c->n; i++)
-		if (c->v[i]->block == CHUNK_NO_BLOCK)
+		if (c->v[i]->block == CHUNK_NO_BLOCK) {
+			if (c->v[i]->layer == CHUNK_NO_LAYER)
+				return 1;
 			missing[n++] = c->v[i];
+		}
 	*fetched = n > 0;
 	begin_lines(o, missing, n, p);
 	rc = chunk_fetch(&f, missing, n, e);
@@ -105,7 +108,7 @@ int pull_own(struct image *im, struct store *s, struct pool *pool, struct downlo
 		return -1;
 	tree_chunks_init(&c, o.tree);
 	rc = fetch_missing(&o, &c, pool, d, p, fetched, e);
-	if (rc == 0)
+	if (rc == 0) /* 1: its index does not say where all is */
 		rc = pool_commit_soon(pool, e);
 	if (rc == 0)
 		rc = mount_prepare(s, &im->manifest_digest, o.tree, e);

@@ -222,9 +222,10 @@ static int fetch_layers(struct pull *p, const struct digest *manifest, struct er
 		image_fini(&im);
 		return -1;
 	}
-	if (im.has_index && !p->o->strict) {
-		rc = pull_own(&im, p->s, p->pool, p->download, p->progress, &fetched, e);
-	} else {
+	rc = im.has_index && !p->o->strict
+		     ? pull_own(&im, p->s, p->pool, p->download, p->progress, &fetched, e)
+		     : 1;
+	if (rc > 0) {
 		struct adopt a = {.im = &im,
 			.s = p->s,
 			.pool = p->pool,
@@ -261,8 +262,8 @@ static int obey_policy(struct pull *p, const struct document *m, struct err *e)
 {
 	if (p->index && p->policy.rule && document_keep(p, p->index, e) < 0)
 		return -1;
-	return pull_policy_check(&p->policy, p->registry, p->s, &m->digest,
-		p->index ? &p->index->digest : NULL, e);
+	return pull_policy_check(
+		&p->policy, p->registry, p->s, &m->digest, p->index ? &p->index->digest : NULL, e);
 }
 
 static int pull_manifest(struct pull *p, const struct document *m, struct err *e)

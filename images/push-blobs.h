@@ -10,6 +10,7 @@ struct push_target {
 	struct store *s;
 	const struct config *config;
 	struct registry *r;
+	const struct push_options *o;
 	const char *host;   /* of the registry, as it was named */
 	bool can_mount;     /* the registry was opened with mount_from */
 	const char *source; /* where blobs that are not in the store can be had; NULL: nowhere */

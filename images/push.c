@@ -230,6 +230,7 @@ static int push_to(struct push_target *t, const struct reference *to, const char
 		return -1;
 	t->can_mount = neighbour != NULL;
 	t->host = to->host;
+	t->o = o;
 	t->result->manifest = *d;
 	t->result->present = true;
 	rc = push_document(t, reference_target(to, target), d, 0, e);

@@ -14,6 +14,8 @@ struct push_options {
 	bool all_platforms; /* an image index with all its images, not this machine's image alone */
 	const struct convert_options *convert; /* NULL: every byte as it is */
 	bool plain_http, insecure;
+	const char *const *accepted; /* licences of models that travel with it (models.h) */
+	size_t naccepted;
 };
 
 struct push_result {

@@ -10,6 +10,7 @@
 #include "base/sys.h"
 #include "images/attached.h"
 #include "images/layer-list.h"
+#include "images/models.h"
 
 enum {
 	DOCUMENT_MAX = 8 << 20,
@@ -74,6 +75,20 @@ static int mark_attached(void *ctx, const struct digest *d, struct err *e)
 	return rc;
 }
 
+/* What lies in ROOT/models is named by digests, too (models.h). */
+static void mark_models(struct marking *m, const json_t *doc)
+{
+	struct models models;
+
+	if (models_read(&models, doc, NULL) < 0) /* another tool's: it has nothing there */
+		return;
+	for (size_t i = 0; i < models.n; i++)
+		digest_map_add(m->set, models.v[i].delivery == MODELS_ARTIFACT
+					       ? &models.v[i].artifact
+					       : &models.v[i].set);
+	models_fini(&models);
+}
+
 static int mark(void *ctx, const struct digest *d, struct err *e)
 {
 	struct marking *m = ctx;
@@ -86,6 +101,7 @@ static int mark(void *ctx, const struct digest *d, struct err *e)
 	if (!doc)
 		return -1;
 	digest_map_add(m->set, d);
+	mark_models(m, doc);
 	if (o) {
 		if (digest_in(o, &x, e) < 0)
 			return -1;

@@ -48,7 +48,9 @@ static int push(const struct build_request *r, const struct app *a, struct store
 	struct progress *p, struct err *e)
 {
 	auto_free char *versioned = NULL, *plain = NULL, *ref = NULL;
-	struct push_options o = {.plain_http = r->plain_http};
+	struct push_options o = {.plain_http = r->plain_http,
+		.accepted = r->accepted.v,
+		.naccepted = r->accepted.n};
 	struct push_result result;
 
 	build_names(&a->m, &versioned, &plain);
@@ -305,10 +307,11 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 		{"quiet", 'q', OPTION_FLAG, NULL, "print the manifest's digest only", &r.quiet},
 		{0},
 	};
-	int n = options_parse(self, options, argc, argv, false, e);
-	/* Steps run programs that come from packages: our own file must be out of their reach. */
-	bool ready = n >= 0 && (geteuid() != 0 || test_protect(argv, e) == 0);
-	int rc = ready ? build(&r, argv + n, argc - n, e) : -1;
+	/* Steps run programs that come from packages: our own file must be out of their reach. Before
+	 * the options are parsed, which moves the words that are handed on. */
+	bool ready = geteuid() != 0 || test_protect(argv, e) == 0;
+	int n = ready ? options_parse(self, options, argc, argv, false, e) : -1;
+	int rc = n >= 0 ? build(&r, argv + n, argc - n, e) : -1;
 
 	option_list_fini(&r.choice.vars);
 	option_list_fini(&r.secrets);

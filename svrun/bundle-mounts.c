@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "runtime/confine.h"
 #include "svrun/bundle.h"
+#include "svrun/run-models.h"
 
 enum { HOST_FILE_MAX = 1 << 20 };
 
@@ -131,6 +132,8 @@ static int fill(const struct bundle_request *r, json_t *mounts, struct err *e)
 	for (size_t i = 0; i < o->volumes.n; i++)
 		if (add_volume(mounts, o->volumes.v[i], e) < 0)
 			return -1;
+	if (r->models) /* they may lie within a volume */
+		return run_models_mount(o, r->models, r->store, mounts, e);
 	return 0;
 }
 

@@ -1,12 +1,14 @@
 /* From an image's config and the options of `svrun run` to an OCI runtime configuration: the border
  * between images and runtime. Nothing of an image grants anything: its config can name environment,
- * program, user and working directory, and no mount, device, capability or hook. */
+ * program, user and working directory, and no mount but of its own models (models.h), device,
+ * capability or hook. */
 #ifndef SVRUN_BUNDLE_H
 #define SVRUN_BUNDLE_H
 
 #include <jansson.h>
 
 #include "base/err.h"
+#include "images/models.h"
 #include "runtime/passwd.h"
 #include "svrun/instance.h"
 #include "svrun/run-options.h"
@@ -18,6 +20,8 @@ struct bundle_request {
 	struct instance *instance;
 	const char *lower; /* where the image is mounted: config.json's root.path */
 	int rootfd;        /* the container's root, for /etc/passwd */
+	const struct models *models; /* beside the image's layers; NULL: none */
+	const char *store;           /* where they are placed */
 };
 
 /* Make config.json, which the caller owns, and the small files it binds. Errors: USAGE (an option),

@@ -72,6 +72,8 @@ int cmd_image_export(const struct command *self, int argc, char **argv, struct e
 /* svrun/look-cmds.c */
 int cmd_image_mount(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_unmount(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/model-cmds.c */
+int cmd_image_models(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/rebase-cmd.c */
 int cmd_image_rebase(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/test-cmds.c */

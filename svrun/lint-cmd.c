@@ -243,9 +243,11 @@ static int lint_apps(const struct lint_request *r, const struct strings *apps, s
 	struct verdict v = {.findings = r->json ? json_array() : NULL};
 	int rc = 0;
 
-	for (size_t i = 0; i < apps->n && rc == 0; i++)
-		rc = lint_app(apps->v[i], &v, e);
-	if (rc == 0 && r->json) {
+	/* one that cannot be read does not hide the others; the first one's error is told */
+	for (size_t i = 0; i < apps->n; i++)
+		if (lint_app(apps->v[i], &v, rc == 0 ? e : NULL) < 0)
+			rc = -1;
+	if (r->json) {
 		auto_buf struct buf b = BUF_INIT(256 << 20);
 
 		json_text(v.findings, false, &b);

@@ -42,6 +42,8 @@ static const struct command image_commands[] = {
 		.full = "svrun image push"},
 	{"convert", "IMAGE NEW", "write the layers anew: other compression, with an index", 2, 2,
 		cmd_image_convert, .full = "svrun image convert"},
+	{"models", "IMAGE", "make the models ready that an image brings beside its layers", 1, 1,
+		cmd_image_models, .full = "svrun image models"},
 	{"rebase", "IMAGE [NAME]", "put an image's own layers on another base", 1, 2,
 		cmd_image_rebase, .full = "svrun image rebase"},
 	{"load", "[FILE]", "read images out of an archive or a folder", 0, 1, cmd_image_load,

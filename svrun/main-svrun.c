@@ -52,6 +52,8 @@ static const struct command image_commands[] = {
 	{"push", "IMAGE [REF]", "send an image to a registry", .program = "svrun-image"},
 	{"convert", "IMAGE NEW", "write the layers anew: other compression, with an index",
 		.program = "svrun-image"},
+	{"models", "IMAGE", "make the models ready that an image brings beside its layers",
+		.program = "svrun-image"},
 	{"rebase", "IMAGE [NAME]", "put an image's own layers on another base",
 		.program = "svrun-image"},
 	{"load", "[FILE]", "read images out of an archive or a folder", .program = "svrun-image"},

@@ -16,6 +16,7 @@ struct request {
 	const char *compression, *level, *progress;
 	bool all_platforms, plain_http, insecure, quiet;
 	struct convert_options convert;
+	struct option_list accepted;
 };
 
 /* --level counts only with a compression that has levels. */
@@ -82,7 +83,9 @@ static int push(const struct request *r, struct store *s, const struct config *c
 		.all_platforms = r->all_platforms,
 		.convert = r->compression ? &r->convert : NULL,
 		.plain_http = r->plain_http,
-		.insecure = r->insecure};
+		.insecure = r->insecure,
+		.accepted = r->accepted.v,
+		.naccepted = r->accepted.n};
 	char text[DIGEST_TEXT + 1];
 	struct push_result result;
 
@@ -107,18 +110,23 @@ int cmd_image_push(const struct command *self, int argc, char **argv, struct err
 		{"plain-http", 0, OPTION_FLAG, NULL, "http:// instead of https://", &r.plain_http},
 		{"insecure", 0, OPTION_FLAG, NULL, "do not check the registry's certificate",
 			&r.insecure},
+		{"accept-license", 0, OPTION_LIST, "ID", "accept the licence of a model",
+			&r.accepted},
 		{"quiet", 'q', OPTION_FLAG, NULL, "print the manifest's digest only", &r.quiet},
 		{"progress", 0, OPTION_STRING, "MODE", "auto, plain, json, timings or none",
 			&r.progress},
 		{0},
 	};
-	int n = options_parse(self, options, argc, argv, false, e);
+	int rc, n = options_parse(self, options, argc, argv, false, e);
 
-	if (n < 0 || parse_compression(&r, e) < 0)
-		return -1;
-	r.image = argv[n];
-	r.to = n + 1 < argc ? argv[n + 1] : NULL;
-	return with_store(&r, push, e);
+	rc = n < 0 || parse_compression(&r, e) < 0 ? -1 : 0;
+	if (rc == 0) {
+		r.image = argv[n];
+		r.to = n + 1 < argc ? argv[n + 1] : NULL;
+		rc = with_store(&r, push, e);
+	}
+	option_list_fini(&r.accepted);
+	return rc;
 }
 
 /* ---- convert ---- */

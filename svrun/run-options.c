@@ -139,6 +139,10 @@ int run_options_parse(
 			&o->stop_timeout},
 		{"pull", 0, OPTION_STRING, "WHEN",
 			"from a registry: missing (default), always or never", &o->pull},
+		{"secret", 0, OPTION_LIST, "ID=FILE",
+			"for sources of models that are fetched at the start", &o->secrets},
+		{"accept-license", 0, OPTION_LIST, "ID", "accept the licence of a model",
+			&o->accepted},
 		{"timings", 0, OPTION_FLAG, NULL, "print what mount and start took", &o->timings},
 		{"detach", 'd', OPTION_ABSENT, NULL, "svrun run stays with the container", NULL},
 		{"gpus", 0, OPTION_ABSENT, NULL, "containers get no GPU yet", NULL},
@@ -172,7 +176,7 @@ int run_options_parse(
 void run_options_fini(struct run_options *o)
 {
 	struct option_list *lists[] = {&o->env, &o->env_files, &o->volumes, &o->tmpfs, &o->cap_add,
-		&o->cap_drop, &o->ulimits};
+		&o->cap_drop, &o->ulimits, &o->secrets, &o->accepted};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		option_list_fini(lists[i]);

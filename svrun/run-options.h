@@ -11,7 +11,8 @@ struct run_options {
 	bool rm, terminal, interactive, read_only, timings;
 	const char *name, *user, *workdir, *network, *memory, *cpus, *pids, *hostname, *entrypoint,
 		*shm_size, *stop_timeout, *pull;
-	struct option_list env, env_files, volumes, tmpfs, cap_add, cap_drop, ulimits;
+	struct option_list env, env_files, volumes, tmpfs, cap_add, cap_drop, ulimits,
+		secrets, accepted;
 	const char *image;
 	char *const *words; /* behind the image's name */
 	size_t nwords;

@@ -68,7 +68,7 @@ static bool from_registry(const struct config *c, const char *image)
 /* What it prints is not the container's output. */
 int run_helper(const char *const *words, struct err *e)
 {
-	char *argv[16] = {NULL};
+	char *argv[64] = {NULL};
 	int status = 0;
 	pid_t pid = fork();
 

@@ -20,6 +20,7 @@
 #include "svrun/command.h"
 #include "svrun/enter.h"
 #include "svrun/instance.h"
+#include "svrun/run-models.h"
 #include "svrun/run-options.h"
 #include "svrun/run-policy.h"
 #include "svrun/run-pull.h"
@@ -177,6 +178,7 @@ static int run_with_spec(struct running *r, int *status, struct err *e)
 
 static int run_instance(struct running *r, const struct source *s, int *status, struct err *e)
 {
+	struct models models = {0};
 	struct spec spec;
 	int rc;
 
@@ -184,14 +186,17 @@ static int run_instance(struct running *r, const struct source *s, int *status, 
 	r->root = instance_overlay(r->instance, s->mount.path, e);
 	if (r->root < 0)
 		return -1;
-	struct bundle_request request = {
-		r->o, s->image.config, s->digest, r->instance, s->mount.path, r->root};
-	rc = make_spec(&request, &spec, e);
+	struct bundle_request request = {r->o, s->image.config, s->digest, r->instance,
+		s->mount.path, r->root, &models, s->store.path};
+	rc = models_read(&models, s->image.manifest, e);
+	if (rc == 0)
+		rc = make_spec(&request, &spec, e);
 	if (rc == 0) {
 		r->spec = &spec;
 		rc = run_with_spec(r, status, e);
 		spec_fini(&spec);
 	}
+	models_fini(&models);
 	sys_close_ref(&r->root);
 	return rc;
 }
@@ -262,7 +267,8 @@ int cmd_run(const struct command *self, int argc, char **argv, struct err *e)
 
 	rc = run_options_parse(&o, self, argc, argv, e);
 	if (rc == 0 && check_root(e) == 0 && supervise_streams_open(e) == 0 &&
-		run_pull(&o, e) == 0 && run_policy(&o, e) == 0 && protect(argc, argv, e) == 0)
+		run_pull(&o, e) == 0 && run_policy(&o, e) == 0 &&
+		run_models(&o, e) == 0 && protect(argc, argv, e) == 0)
 		rc = run(&o, &status, e);
 	else
 		rc = -1;

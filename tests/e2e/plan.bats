@@ -66,6 +66,25 @@ plan() {
 	[ "$(cache_of run one) $(cache_of run two)" = "miss miss" ]
 }
 
+@test "another codec makes other layers, and the size of those that were built is known" {
+	need_root
+	new_store
+	make_app packed
+	lock_and_build "$APP" >/dev/null
+	plan --compression gzip "$APP"
+	[ "$(cache_of layer files)" = miss ]
+	"$SVRUN" image build -q --compression gzip "$APP"
+	plan --compression gzip "$APP"
+	[ "$(cache_of layer files)" = hit ]
+	plan "$APP"
+	[ "$(cache_of layer files)" = hit ]
+	"$SVRUN" image rm packed packed:1
+	"$SVRUN" image gc
+	plan "$APP"
+	[ "$(cache_of layer files)" = miss ]
+	[ "$(jq '.writeBytes' <<<"$out")" -gt 100 ]
+}
+
 @test "what is to be fetched is counted in bytes" {
 	need_root
 	new_store
@@ -86,7 +105,8 @@ plan() {
 	lock_and_build "$APP" >/dev/null
 	find "$SVRUN_ROOT" -type f ! -name lock.mdb -exec sha256sum {} + | sort >"$T/before"
 	strace -f -o "$T/trace" -e trace=network unshare -n "$SVRUN" image plan "$APP" >/dev/null
-	! grep -E 'connect\(|sendto\(' "$T/trace"
+	run grep -E 'connect\(|sendto\(' "$T/trace"
+	[ "$status" = 1 ] || fail "$output"
 	find "$SVRUN_ROOT" -type f ! -name lock.mdb -exec sha256sum {} + | sort | diff "$T/before" -
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Python packages from wheels: locked, unpacked without running code, as pip would have installed them.
 
+# shellcheck disable=SC2154 # run_split sets out, err and status
 load helpers
 
 WHEELS=/usr/share/python-wheels
@@ -166,6 +167,39 @@ print(int.from_bytes(pyc[4:8], "little"), demo.__cached__)'
 	[ "$(wc -l <<<"$out")" = 4 ]
 }
 
+@test "wheels go on a base image, and fit its C library" {
+	need_pip_image
+	local digest glibc file
+	digest=$(image_digest e2e-python)
+	glibc=$(in_image /usr/bin/python3 -c 'import os; print(os.confstr("CS_GNU_LIBC_VERSION").split()[1])')
+	lock_only on-base ".name = \"on-base\" | .python.prefix = \"/opt/second\" |
+		.base = {type: \"oci\", ref: \"store:e2e-python\", digest: \"$digest\"}"
+	make_wheel "$APP/wheels/demo-2.0-cp311-cp311-manylinux_${glibc/./_}_x86_64.whl" demo.py='x = "newest"\n'
+	make_wheel "$APP/wheels/demo-2.0-cp311-cp311-manylinux2014_x86_64.whl" demo.py='x = "older"\n'
+	make_wheel "$APP/wheels/demo-2.0-cp311-cp311-manylinux_2_99_x86_64.whl" demo.py='x = "not yet"\n'
+	printf -- '--no-index\n--find-links wheels\ndemo==2.0 ' >"$APP/requirements.txt"
+	for file in "$APP"/wheels/*.whl; do
+		printf -- ' --hash=sha256:%s' "$(sha256sum "$file" | cut -d' ' -f1)" >>"$APP/requirements.txt"
+	done
+	lock_and_build "$APP"
+	run_split "$SVRUN" run --rm on-base /opt/second/bin/python -c 'import demo; print(demo.x)'
+	[ "$out" = newest ] || fail "$out" "$err"
+	run_split "$SVRUN" run --rm on-base /opt/venv/bin/demo
+	[ "$out" = "hello from demo" ] || fail "$out" "$err"
+}
+
+@test "a wheel replaces no file of the system" {
+	need_pip_image
+	lock_only evil ".python.prefix = \"/usr\" |
+		.base = {type: \"oci\", ref: \"store:e2e-python\", digest: \"$(image_digest e2e-python)\"}"
+	make_wheel "$APP/wheels/demo-2.0-py3-none-any.whl" demo-2.0.data/data/bin/env='#!/bin/sh\n'
+	printf -- '--no-index\n--find-links wheels\n%s\n' "$(pin "$APP"/wheels/*.whl)" >"$APP/requirements.txt"
+	"$SVRUN" image lock "$APP"
+	run_split "$SVRUN" image build -q "$APP"
+	[ "$status" -ne 0 ]
+	expect_in "$err" "wheel demo: SV102: /usr/bin/env is in"
+}
+
 # ---- locking without building ----
 
 # An app whose interpreter is named and whose base has none of our packages would need a base image; here
@@ -206,8 +240,8 @@ lock_only() { # NAME [JQ-FILTER]
 # ---- building without an interpreter ----
 
 # Wheels alone, in an image of nothing else. Locks and builds what is in wheels/.
-build_wheels() { # [JQ-FILTER]
-	lock_only wheels ".python.prefix = \"/usr/local\" | .python.bytecode = \"none\" | ${1:-.}"
+build_wheels() {
+	lock_only wheels ".python.prefix = \"/usr/local\" | .python.bytecode = \"none\""
 	printf -- '--no-index\n--find-links wheels\n' >"$APP/requirements.txt"
 	cp "$T"/*.whl "$APP/wheels"
 	for file in "$APP"/wheels/*.whl; do pin "$file" >>"$APP/requirements.txt"; done
@@ -222,6 +256,10 @@ build_wheels() { # [JQ-FILTER]
 	make_wheel "$T/other-1.0-py3-none-any.whl" shared.py='x = 1\n'
 	build_wheels
 	expect_status 0
+	echo '# changed' >>"$APP/requirements.txt"
+	run_split "$SVRUN" image build -q "$APP"
+	expect_in "$err" "requirements.txt"
+	[ "$status" -ne 0 ]
 	make_wheel "$T/other-1.0-py3-none-any.whl" shared.py='x = 2\n'
 	build_wheels
 	expect_in "$err" "SV102: /usr/local/lib/python3.11/dist-packages/shared.py is in the wheel demo, too"

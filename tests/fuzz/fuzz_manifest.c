@@ -1,5 +1,5 @@
-/* Any text: every complaint has a place inside it; a manifest that is accepted, printed and parsed
- * again is the same manifest. Seeds: tests/data/manifest. */
+/* Any text: every complaint has a place inside it; a manifest without variables and modes that is
+ * accepted, printed and parsed again is the same manifest. Seeds: tests/data/manifest. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static void check_again(const struct manifest *m)
 	struct manifest again;
 
 	json_text(m->doc.root, true, &b);
-	if (b.len <= 1 << 20) {
+	/* inputs and tests may name what resolving takes away */
+	if (b.len <= 1 << 20 && !m->nvars && !m->nmodes) {
 		int rc = manifest_parse(&again, "m.json", b.data, b.len, NULL, &c, NULL);
 
 		assert(rc == 0 && digest_eq(&m->digest, &again.digest));

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.major = 3, .minor = 11, .glibc_major = 2, .glibc_minor = 36, .machine = "x86_64"};
 	struct python_target t = {.a = &a,
 		.python = "3.11",
-		.glibc = "2.36",
+		.libc = "glibc 2.36",
 		.env = {.python_version = "3.11", .machine = "x86_64", .extra = ""}};
 	struct wheel_list out = {0};
 	struct err e = {0};

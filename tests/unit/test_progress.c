@@ -221,6 +221,35 @@ TEST(json_lines_tell_what_has_moved_and_how_it_ended)
 	assert_int_equal(n, sizeof(want) / sizeof(want[0]));
 }
 
+static const char *const chain[] = {"fetch", "run:a\"\033[31m", "publish"};
+
+static void json_steps(void)
+{
+	struct progress *p = progress_new(PROGRESS_JSON);
+
+	progress_steps(p, chain, 3);
+	progress_free(p);
+}
+
+TEST(the_steps_to_come_are_one_json_line_each_after_the_one_before)
+{
+	auto_buf struct buf b = BUF_INIT(1 << 16);
+	json_t *o, *steps;
+
+	capture(json_steps, &b);
+	o = json_loadb(b.data, b.len, 0, NULL);
+	assert_non_null(o);
+	steps = json_object_get(o, "steps");
+	assert_int_equal(json_array_size(steps), 3);
+	assert_int_equal(json_array_size(json_object_get(json_array_get(steps, 0), "after")), 0);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(steps, 1), "step")),
+		"run:a??[31m");
+	assert_string_equal(json_string_value(json_array_get(
+				    json_object_get(json_array_get(steps, 2), "after"), 0)),
+		"run:a??[31m");
+	json_decref(o);
+}
+
 /* ---- a terminal ---- */
 
 enum { ROWS = 6, COLUMNS = 78 };
@@ -345,6 +374,37 @@ static void expect_row(const struct screen *s, unsigned row, const char *start, 
 {
 	if (!str_starts(s->cell[row], start) || !strstr(s->cell[row], part))
 		fail_msg("row %u: '%s', not '%s...%s'", row, s->cell[row], start, part);
+}
+
+static void steps_on_a_terminal(void)
+{
+	static const char *const names[] = {"fetch", "unpack", "run:compile", "compose", "publish"};
+	struct progress *p = progress_new(PROGRESS_AUTO);
+	struct progress_line *l;
+
+	progress_steps(p, names, 5);
+	progress_begin(p, "run:compile", 0);
+	snap();
+	progress_begin(p, "compose", MIB);
+	l = progress_line(p, "app", 0);
+	progress_line_stage(l, "unpack", 4 * MIB, MIB);
+	until_drawn();
+	progress_line_stage(l, "unpack", 4 * MIB, 2 * MIB);
+	snap();
+	progress_free(p);
+}
+
+TEST(on_a_terminal_the_last_row_says_how_far_the_work_is)
+{
+	struct screen v[3];
+
+	assert_int_equal(watch(steps_on_a_terminal, v, 2), 3);
+	expect_row(&v[0], 0, "run:compile", "");
+	expect_row(&v[0], 1, "fetch > unpack > [run:compile] > compose > publish", "");
+	expect_row(&v[1], 1, "  app                     unpack ", "2.0 MiB of 4.0 MiB  50 %");
+	expect_row(&v[1], 2, "compose ", "");
+	expect_row(&v[1], 3, "fetch > unpack > run:compile > [compose] > publish", "");
+	assert_string_equal(v[2].cell[3], "");
 }
 
 TEST(on_a_terminal_lines_move_in_place_and_finished_ones_stay_above)
@@ -496,6 +556,8 @@ RUN_TESTS(cmocka_unit_test(without_a_terminal_there_is_a_line_when_a_stage_is_do
 	cmocka_unit_test(timings_are_of_stages_only), cmocka_unit_test(nothing_is_said_without_one),
 	cmocka_unit_test(without_a_terminal_a_line_says_how_it_ended),
 	cmocka_unit_test(json_lines_tell_what_has_moved_and_how_it_ended),
+	cmocka_unit_test(the_steps_to_come_are_one_json_line_each_after_the_one_before),
+	cmocka_unit_test(on_a_terminal_the_last_row_says_how_far_the_work_is),
 	cmocka_unit_test(on_a_terminal_lines_move_in_place_and_finished_ones_stay_above),
 	cmocka_unit_test(more_lines_than_the_terminal_has_are_counted),
 	cmocka_unit_test(a_row_is_never_wider_than_the_terminal),

@@ -1,6 +1,7 @@
 #include "tests/unit/fixture.h"
 
 #include "base/str.h"
+#include "builder/python-base.h"
 #include "builder/python.h"
 
 static void put(struct fixture *f, const char *path, const char *text)
@@ -150,7 +151,41 @@ TEST(the_interpreter_must_be_there_and_of_that_version)
 	fixture_fini(f);
 }
 
-RUN_TESTS(cmocka_unit_test(what_is_installed_is_what_interpreters_look_for),
+TEST(the_c_library_of_a_base_image_is_found)
+{
+	static const struct {
+		const char *path, *text, *apk;
+		struct python_base want;
+	} cases[] = {{"usr/lib/x86_64-linux-gnu/libc.so.6",
+			     "\177ELF GNU C Library (Debian GLIBC 2.36-9) stable release version "
+			     "2.36.\n",
+			     NULL, {.glibc_major = 2, .glibc_minor = 36}},
+		{"usr/lib64/libc.so.6", "GNU C Library (GNU libc) stable release version 2.28.",
+			NULL, {.glibc_major = 2, .glibc_minor = 28}},
+		{"lib/ld-musl-x86_64.so.1", "x", "P:a\nV:9.9\n\nP:musl\nV:1.2.4-r2\n",
+			{.musl_major = 1, .musl_minor = 2}},
+		{"lib/ld-musl-x86_64.so.1", "x", "", {.musl_major = 1, .musl_minor = 1}},
+		{"usr/lib/libc.so.6", "GNU C Library (x) version x", NULL, {0}}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture fx, *f = &fx;
+		struct python_base b;
+		struct rootfs r = {0};
+
+		fixture_init(f);
+		r.tree = f->t;
+		r.pool = f->p;
+		put(f, cases[i].path, cases[i].text);
+		if (cases[i].apk)
+			put(f, "lib/apk/db/installed", cases[i].apk);
+		python_base_find(&b, &r, "x86_64");
+		assert_memory_equal(&b, &cases[i].want, sizeof(b));
+		fixture_fini(f);
+	}
+}
+
+RUN_TESTS(cmocka_unit_test(the_c_library_of_a_base_image_is_found),
+	cmocka_unit_test(what_is_installed_is_what_interpreters_look_for),
 	cmocka_unit_test(a_guard_names_all_that_is_not_as_it_says),
 	cmocka_unit_test(a_virtual_environment_is_made_where_there_is_none),
 	cmocka_unit_test(the_interpreter_must_be_there_and_of_that_version))

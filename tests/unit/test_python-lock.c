@@ -60,7 +60,7 @@ static int lock(struct site *s, const char *file, const char *text)
 {
 	s->m.python.lock = file;
 	put(s, file, text);
-	return python_lock(&s->l, &s->m, &s->mirrors, &s->e);
+	return python_lock(&s->l, &s->m, &s->mirrors, NULL, &s->e);
 }
 
 static void locks(struct site *s, const char *file, const char *text)
@@ -318,18 +318,18 @@ TEST(the_manifests_wheels_are_checked_and_locked)
 	s.m.python.wheels = &pin;
 	s.m.python.nwheels = 1;
 	s.m.python.guard = (struct pairs){&guard, 1};
-	if (python_lock(&s.l, &s.m, &s.mirrors, &s.e) < 0)
+	if (python_lock(&s.l, &s.m, &s.mirrors, NULL, &s.e) < 0)
 		fail_msg("%s", s.e.text);
 	assert_string_equal(s.l.wheels[0].url, "file:tiny.whl");
 	assert_string_equal(s.l.wheels[0].why.v[0], "manifest:/python/wheels/0");
 	guard.value = "==1.*";
-	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, &s.e), -1);
+	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, NULL, &s.e), -1);
 	assert_non_null(strstr(s.e.text, "SV050: /python/guard: tiny would be 2.0.0, not ==1.*"));
 	pin.size = 9;
-	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, &s.e), -1);
+	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, NULL, &s.e), -1);
 	assert_non_null(strstr(s.e.text, "expected 9 bytes, found 8"));
 	pin.version = "2.0.1";
-	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, &s.e), -1);
+	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, NULL, &s.e), -1);
 	assert_non_null(strstr(s.e.text, "SV174"));
 	teardown(&s);
 }

@@ -1,0 +1,316 @@
+#!/usr/bin/env bats
+# Steps that run code during a build: `run`, apt.configure "dpkg", byte code. In a sandbox over the composed
+# tree, without a network, bounded, and cached by what they see.
+
+load helpers
+
+# An app whose programs are busybox's; $APP is its folder. RUN is a JSON array for "run".
+step_app() { # NAME RUN [JQ-FILTER]
+	need_root
+	need_program busybox
+	file -L "$(command -v busybox)" | grep -q 'statically linked' || skip "needs a static busybox"
+	[ -e "$SVRUN_ROOT/oci-layout" ] || new_store
+	make_app "$1" '.files += [{dest: "/bin/busybox", from: "busybox", mode: "0755"},
+			{id: "in", dest: "/data/in", inline: "v1\n"}]
+		| .dirs = [{path: "/out"}, {path: "/tmp", mode: "1777"}]
+		| .links = [["sh", "cat", "echo", "sleep", "yes", "dd", "wc", "base64", "rm", "env", "ls", "id", "mkdir"][]
+			| {path: "/bin/\(.)", target: "busybox"}]
+		| .entrypoint = ["/bin/sh"]'
+	cp "$(command -v busybox)" "$APP/busybox"
+	jq --argjson run "$2" ".run = \$run | ${3:-.}" "$APP/manifest.json" >"$T/m"
+	mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image lock "$APP" >/dev/null
+}
+
+script() { # TEXT [JQ-FILTER]: a step of that text that may write to /out
+	jq -n --arg text "$1" "[{id: \"it\", script: \$text, writes: [\"/out/**\"]} | ${2:-.}]"
+}
+
+build_fails() { # [OPTION...]: and leaves nothing
+	run_split "$SVRUN" image build "$@" "$APP"
+	[ "$status" != 0 ] || fail "it was built: $out $err"
+	expect_no_step
+}
+
+expect_no_step() {
+	expect_nothing_left "$SVRUN_ROOT"
+	[ -z "$(ls -A "$SVRUN_ROOT/steps" 2>/dev/null)" ] || fail "left steps: $(ls "$SVRUN_ROOT/steps")" || return 1
+	local id
+	id=$(stat -c '%d' "$SVRUN_ROOT/steps" 2>/dev/null) || return 0
+	[ -z "$(find /sys/fs/cgroup -maxdepth 4 -path "*/svrun/build-*.$(printf %x "$id").$(stat -c %i \
+		"$SVRUN_ROOT/steps" | xargs printf %x)" 2>/dev/null)" ] || fail "left a cgroup"
+}
+
+@test "a step's files are in the image, with its owner and mode, and two builds are the same" {
+	step_app one "$(script 'echo made of $(cat /data/in) > /out/x; mkdir -p /out/d; umask 077; echo y > /out/d/y
+		rm /etc/text; ln -s x /out/l' '.writes += ["/etc/text"]')"
+	local first
+	first=$("$SVRUN" image build -q "$APP")
+	run_split "$SVRUN" run --rm one -c 'cat /out/l; ls -l /out/d; ls /etc; ls /bin'
+	expect_status 0
+	expect_in "$out" "made of v1" "-rw-------    1 0        0                2 Jan  1  2026 y"
+	[[ $out != *text* ]] || fail "$out"
+	[ "$first" = "$("$SVRUN" image build -q --no-cache "$APP")" ]
+	expect_no_step
+}
+
+@test "argv is run without a shell; user, folder and variables are the step's; the rest is fixed" {
+	step_app one '[{"id": "it", "argv": ["/bin/sh", "-c", "id; env; pwd; echo $0", "a b; exit 3"], "writes": [],
+		"user": "1000:1000", "workdir": "/data", "env": {"A": "1", "LANG": "C"}}]'
+	A=host HOME=/nonexistent FOO=bar "$SVRUN" image build -q "$APP"
+	run_split "$SVRUN" image log "$APP" run:it
+	expect_status 0
+	expect_in "$out" "uid=1000 gid=1000" "A=1" "LANG=C" "TZ=UTC" "HOME=/root" "SOURCE_DATE_EPOCH=1767225600" \
+		"HOSTNAME=svrun" "/data" "a b; exit 3"
+	[[ $out != *FOO* && $out != *SVRUN* ]] || fail "$out"
+}
+
+@test "a step has no network, and sees no process, file or device of the host" {
+	step_app one "$(script 'cat /proc/net/dev; ls /proc | busybox grep -c "^[0-9]"; ls /dev; ls /')"
+	"$SVRUN" image build -q "$APP"
+	run_split "$SVRUN" image log "$APP" run:it
+	[[ $out != *eth0* && $out != *sda* && $out != *vda* && $out != *var* ]] || fail "$out"
+	[ "$(grep -c : <<<"$out")" = 1 ] || fail "more than the loopback: $out"
+}
+
+@test "what was done is found again until something that the step sees changes" {
+	step_app one "$(script 'cat /proc/sys/kernel/random/uuid > /out/uuid')"
+	"$SVRUN" image build -q "$APP"
+	local first
+	first=$("$SVRUN" run --rm one -c 'cat /out/uuid')
+	jq '.labels = {a: "b"} | .run[0].timeoutMs = 5000' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image build -q "$APP"
+	[ "$first" = "$("$SVRUN" run --rm one -c 'cat /out/uuid')" ]
+	jq '(.files[] | select(.id == "in")).inline = "v2"' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image lock --files "$APP" >/dev/null
+	"$SVRUN" image build -q "$APP"
+	[ "$first" != "$("$SVRUN" run --rm one -c 'cat /out/uuid')" ]
+}
+
+@test "a step that writes elsewhere is refused with the place in the manifest, and every path" {
+	step_app one "$(script 'for i in 1 2 3 4 5 6 7 8 9 a b; do echo x > /data/$i; done')"
+	build_fails
+	expect_status 2
+	expect_in "$err" "$APP/manifest.json:" "SV061 /run/0/writes: step run:it wrote outside: /data/1, /data/2" "and 3 more"
+	run_split "$SVRUN" image log "$APP" run:it
+	expect_in "$out" "/data/a" "/data/b" "/data/9"
+	# What ran need not run again when only the list was wrong.
+	jq '.run[0].writes = ["/data/?"]' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	run_split "$SVRUN" image build --format json "$APP"
+	expect_status 0
+	[ "$(jq .count.stepsReused <<<"$out")" = 1 ]
+}
+
+@test "a step that fails shows its last 40 lines, its log and the command that runs it again" {
+	step_app one "$(script 'for i in $(busybox seq 1 100); do echo line $i; done; exit 9')"
+	build_fails
+	expect_in "$err" "  | line 100" "  | line 61" "step run:it failed with exit status 9; its log: $SVRUN_ROOT/logs/" \
+		"run it again: svrun image build $APP"
+	[[ $err != *"line 60"$'\n'* ]] || fail "$err"
+	local log
+	log=$(sed -n 's/.*its log: //p' <<<"$err" | head -n 1)
+	[ "$(wc -l <"$log")" = 100 ]
+	run_split "$SVRUN" image log "$APP" run:it
+	expect_in "$out" "line 1" "line 100"
+}
+
+@test "a program that is not there, or not in the image's /etc/passwd, is an error that names it" {
+	step_app one '[{"id": "it", "argv": ["/bin/none"], "writes": []}]'
+	build_fails
+	expect_in "$err" "run:it" "/bin/none"
+	step_app two '[{"id": "it", "argv": ["/bin/sh"], "user": "nobody", "writes": []}]'
+	build_fails
+	expect_in "$err" "run:it" "nobody"
+}
+
+@test "a build goes on behind the last step that was done" {
+	step_app one "$(jq -n '[{id: "a", script: "cat /proc/sys/kernel/random/uuid > /out/a", writes: ["/out/a"]},
+		{id: "b", script: "exit 1", writes: []}]')"
+	build_fails
+	jq '.run[1].script = "exit 0"' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	run_split "$SVRUN" image build --format json "$APP"
+	expect_status 0
+	[ "$(jq -c '[.count.stepsRun, .count.stepsReused]' <<<"$out")" = "[1,1]" ] || fail "$out"
+}
+
+@test "a step that forks for ever is stopped" {
+	step_app one "$(script 'f() { f & f & }; f; while :; do f; done' '.timeoutMs = 60000')"
+	build_fails
+	expect_in "$err" "limit of 4096 processes"
+}
+
+@test "a step that fills the disk is stopped, and the disk is as free as before" {
+	need_root
+	new_disk 200M
+	export SVRUN_ROOT=$MOUNT/store # or the disk that is filled is the host's
+	mkdir -m 700 "$SVRUN_ROOT"
+	echo '{"imageLayoutVersion": "1.0.0"}' >"$SVRUN_ROOT/oci-layout"
+	step_app one "$(script 'while :; do dd if=/dev/zero of=/out/$((i = i + 1)) bs=1M count=1; done')"
+	local before after
+	before=$(df --output=avail -k "$MOUNT" | tail -n 1)
+	build_fails
+	expect_in "$err" "filled the disk"
+	after=$(df --output=avail -k "$MOUNT" | tail -n 1)
+	[ "$((before - after))" -lt 8192 ] || fail "$before KiB were free, $after are"
+	step_app two "$(script 'yes')"
+	build_fails
+	expect_in "$err" "filled the disk"
+	step_app three "$(script 'cat /dev/zero > /tmp/x')"
+	build_fails
+	expect_in "$err" "filled the disk"
+}
+
+@test "a step that runs for too long, or wants too much memory, is stopped" {
+	step_app one "$(script 'sleep 1000' '.timeoutMs = 500')"
+	build_fails
+	expect_in "$err" "step run:it was stopped after its time of 500 ms"
+	step_app two "$(script 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done' '.memoryMiB = 24')"
+	build_fails
+	expect_in "$err" "reached its memory limit of 24 MiB"
+}
+
+@test "a secret is a file for the step that names it, and neither in the image, a log nor a key" {
+	step_app one "$(script 'wc -c < /run/secrets/token > /out/n; env > /out/env' \
+		'.secrets = [{id: "token"}, {id: "maybe", required: false}]')"
+	printf 'pass-%s-word\n' phrase >"$T/token"
+	build_fails
+	expect_in "$err" "needs the secret 'token'" "--secret token=FILE"
+	"$SVRUN" image build -q --secret token="$T/token" "$APP"
+	run_split "$SVRUN" run --rm one -c 'cat /out/n; ls /run/secrets'
+	expect_in "$out" 16
+	# In nothing that was written (but the user's own file).
+	! grep -rqF pass-phrase-word "$SVRUN_ROOT" || fail "it is in $(grep -rlF pass-phrase-word "$SVRUN_ROOT")"
+	# Another value, or none, changes no key.
+	echo another-value >"$T/token"
+	run_split "$SVRUN" image build --format json --secret token="$T/token" "$APP"
+	[ "$status" = 0 ]
+}
+
+@test "a step that writes or prints a secret is refused, in whatever spelling, and nothing of it stays" {
+	local text
+	printf 'pass-%s-word' phrase >"$T/token"
+	for text in 'cat /run/secrets/token > /out/x' 'cat /run/secrets/token | base64 > /out/x' \
+		'mkdir /out/$(cat /run/secrets/token)' 'busybox xxd -p /run/secrets/token > /out/x' \
+		'busybox ln -s $(cat /run/secrets/token) /out/x' 'cat /run/secrets/token' 'cat /run/secrets/token; exit 1' \
+		'echo "x$(cat /run/secrets/token)y" > /cache/x'; do
+		step_app one "$(script "$text" '.secrets = [{id: "token"}] | .cache = [{id: "c", target: "/cache"}]')"
+		build_fails --secret token="$T/token"
+		expect_in "$err" "SV131 /run/0/secrets: step run:it: the secret 'token' is in"
+		[[ $err != *pass-phrase* ]] || fail "$err"
+		rm -r "$APP"
+	done
+	! grep -rqF pass-phrase-word "$SVRUN_ROOT" || fail "it is in $(grep -rlF pass-phrase-word "$SVRUN_ROOT")"
+}
+
+@test "a cache folder is kept from build to build, one step at a time, and is no part of the image" {
+	step_app one "$(script 'read n < /c/n || n=0; echo $((n + 1)) > /c/n; cat /c/n > /out/n' \
+		'.cache = [{id: "c", target: "/c"}]')"
+	"$SVRUN" image build -q "$APP"
+	"$SVRUN" image build -q --no-cache "$APP"
+	run_split "$SVRUN" run --rm one -c 'cat /out/n; ls /'
+	expect_in "$out" 2
+	[[ $out != *$'\nc\n'* ]] || fail "$out"
+}
+
+@test "hostile names and depths are refused by name" {
+	step_app one "$(script 'cd /out; for i in $(busybox seq 300); do mkdir d; cd d; done')"
+	build_fails
+	expect_in "$err" "run:it" "256"
+	step_app two "$(script 'echo > /out/.wh.x')"
+	build_fails
+	expect_in "$err" ".wh.x"
+	step_app three "$(script 'busybox mknod /out/sda b 8 0')"
+	build_fails
+	expect_in "$err" "run:it failed"
+}
+
+@test "a killed build leaves no process, and the next one takes the rest away" {
+	step_app one "$(script 'echo here; sleep 1234' '.timeoutMs = 0')" 'del(.run[0].timeoutMs)'
+	"$SVRUN" image build "$APP" >/dev/null 2>&1 &
+	local pid=$! i
+	for ((i = 0; i < 100; i++)); do
+		pgrep -f '^sleep 1234$' >/dev/null && break
+		sleep 0.1
+	done
+	pgrep -f '^sleep 1234$' >/dev/null
+	kill -9 "$pid"
+	wait "$pid" || true
+	for ((i = 0; i < 100; i++)); do
+		pgrep -f '^sleep 1234$' >/dev/null || break
+		sleep 0.1
+	done
+	! pgrep -f '^sleep 1234$' >/dev/null || fail "its process lives"
+	step_app two "$(script 'echo')"
+	"$SVRUN" image build -q "$APP"
+	expect_no_step
+}
+
+# ---- dpkg ----
+
+# Debian's essential packages and python3-minimal, configured by dpkg.
+dpkg_app() { # NAME [JQ-FILTER]
+	need_root
+	mkdir -p "$T/$1"
+	APP=$T/$1
+	jq -n --arg name "$1" '{
+		schema: "svrun.image/1", name: $name, version: "1", base: {type: "scratch"},
+		apt: {
+			sources: [{uri: "mirror:debian", suites: ["bookworm"], components: ["main"],
+				signedBy: "keyring:debian-archive"}],
+			packages: ["?essential", "apt", "python3"], configure: "dpkg",
+			prune: ["apt-lists", "doc", "man", "info", "locale:!en"]
+		},
+		files: [{dest: "/etc/motd", inline: "ours\n"}],
+		cmd: ["/bin/bash"], build: {epoch: 1767225600}
+	}' | jq "${2:-.}" >"$APP/manifest.json"
+	"$SVRUN" image lock "$APP" >/dev/null
+}
+
+@test "dpkg mode: all is configured, the audit is empty, two builds are the same, apt-get install works" {
+	need_root
+	new_store cache
+	dpkg_app one '.apt.alternatives = {"pager": "/bin/more"}'
+	local first deb=$T/deb
+	first=$("$SVRUN" image build -q "$APP")
+	mkdir -p "$deb/DEBIAN" "$deb/opt" "$T/volume"
+	printf 'Package: later\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b>\nDescription: x\n' >"$deb/DEBIAN/control"
+	printf '#!/bin/sh\necho configured > /opt/done\n' >"$deb/DEBIAN/postinst"
+	chmod 755 "$deb/DEBIAN/postinst"
+	dpkg-deb --root-owner-group -b "$deb" "$T/volume/later.deb" >/dev/null
+	run_split "$SVRUN" run --rm -v "$T/volume:/v" one sh -c '
+		ls /usr/sbin/policy-rc.d /var/log/dpkg.log /var/log/alternatives.log /var/cache/ldconfig/aux-cache \
+			/var/lib/dpkg/status-old 2>/dev/null
+		dpkg --audit
+		dpkg -l | tail -n +6 | grep -v ^ii
+		apt-get check -qq
+		apt-get install -y -qq /v/later.deb >/dev/null 2>&1; cat /opt/done
+		cat /etc/motd
+		readlink -f /usr/bin/pager; update-alternatives --query pager | grep Status
+		readlink -f /usr/bin/awk; getent passwd root; grep -c . /etc/shadow
+		python3 -c "import json.tool; print(json.tool.__cached__)"
+		ls -ld /run/lock'
+	expect_in "$out" configured ours /usr/bin/more "Status: manual" /usr/bin/mawk root:x:0:0 /usr/lib/python3.11/json/__pycache__ drwxrwxrwt
+	[ "$(head -n 1 <<<"$out")" = configured ] || fail "$out"
+	[ "$first" = "$("$SVRUN" image build -q --no-cache "$APP")" ]
+	expect_no_step
+	# A file of the manifest is nothing that dpkg sees.
+	jq '.files[0].inline = "other\n"' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	run_split "$SVRUN" image build --format json "$APP"
+	[ "$(jq .count.stepsReused <<<"$out")" = 1 ] || fail "$out $err"
+}
+
+@test "dpkg mode: an alternative that nobody offers fails the step" {
+	need_root
+	new_store cache
+	dpkg_app one '.apt.alternatives = {"pager": "/bin/none"}'
+	build_fails
+	expect_in "$err" "step dpkg failed" "/bin/none for pager not registered"
+}
+
+@test "dpkg mode without dpkg says what to add" {
+	need_root
+	new_store cache
+	dpkg_app one '.apt.packages = ["tzdata"]'
+	build_fails
+	expect_in "$err" "/apt/configure: the image has no dpkg" '"?essential"'
+}

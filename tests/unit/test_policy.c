@@ -1,0 +1,108 @@
+/* The site's policy: what it may say, and what it decides. */
+#include "images/policy.h"
+
+#include "base/str.h"
+#include "tests/unit/test.h"
+
+static const char good[] = "{\"schema\": \"svrun.policy/1\",\n"
+			   " \"keys\": {\"a\": {\"file\": \"a.pub\"}, \"b\": {\"file\": "
+			   "\"/b.pub\", \"until\": \"2030-12-31\"}},\n"
+			   " \"default\": {\"action\": \"reject\", \"reason\": \"no\"},\n"
+			   " \"rules\": [\n"
+			   "  {\"match\": [\"r.example/prod/secret\"], \"action\": \"reject\"},\n"
+			   "  {\"match\": [\"r.example/prod/*\", \"m.example/**\"], \"action\": "
+			   "\"signed\", \"keys\": [\"a\", \"b\"],"
+			   " \"threshold\": 2},\n"
+			   "  {\"match\": [\"?*\"], \"action\": \"accept\", \"x-why\": 1}]}";
+
+TEST(the_first_rule_that_matches_decides)
+{
+	static const struct {
+		const char *name;
+		enum policy_action action;
+		const char *where;
+	} cases[] = {
+		{"r.example/prod/secret", POLICY_REJECT, "/rules/0"},
+		{"r.example/prod/app", POLICY_SIGNED, "/rules/1"},
+		{"r.example/prod/a/b", POLICY_REJECT, "/default"},
+		{"m.example/a/b/c", POLICY_SIGNED, "/rules/1"},
+		{"app", POLICY_ACCEPT, "/rules/2"},
+		{"r.example/app", POLICY_REJECT, "/default"}, /* '*' stays within a part */
+		{"", POLICY_REJECT, "/default"},
+	};
+	struct policy p;
+	struct err e = {0};
+
+	assert_int_equal(policy_parse(&p, "p.json", good, strlen(good), &e), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct policy_rule *r = policy_find(&p, cases[i].name);
+
+		assert_string_equal(r->where, cases[i].where);
+		assert_int_equal(r->action, cases[i].action);
+		assert_int_equal(policy_admits(&p, r, cases[i].name, &e),
+			cases[i].action == POLICY_REJECT ? -1 : 0);
+	}
+	assert_int_equal(p.rules[1].threshold, 2);
+	assert_int_equal(p.rules[1].nkeys, 2);
+	assert_string_equal(p.keys[p.rules[1].keys[1]].until, "2030-12-31");
+	policy_close(&p);
+}
+
+TEST(what_is_malformed_is_refused_with_its_place)
+{
+#define HEAD "{\"schema\": \"svrun.policy/1\", "
+	static const char *const cases[][2] = {
+		{"", "p.json:1:1"},
+		{"[]", "expected an object"},
+		{"{\"schema\": \"svrun.policy/1\"}", "default"},
+		{"{\"default\": {\"action\": \"accept\"}}", "svrun.policy/1"},
+		{HEAD "\"default\": {}}", "/default/action"},
+		{HEAD "\"default\": {\"action\": 1}}", "/default/action"},
+		{HEAD "\"default\": {\"action\": \"accept\", \"match\": [\"x\"]}}",
+			"/default/match"},
+		{HEAD "\"default\": {\"action\": \"signed\"}}", "/default/keys"},
+		{HEAD "\"default\": {\"action\": \"signed\", \"keys\": []}}", "/default/keys"},
+		{HEAD "\"default\": {\"action\": \"signed\", \"keys\": [\"a\"]}}",
+			"'a' is not one"},
+		{HEAD "\"keys\": {\"a\": {\"file\": \"x\"}}, \"default\": {\"action\": \"signed\", "
+		      "\"keys\": [\"a\", \"a\"]}}",
+			"twice"},
+		{HEAD "\"keys\": {\"a\": {\"file\": \"x\"}}, \"default\": {\"action\": \"signed\", "
+		      "\"keys\": [\"a\"], \"threshold\": 2}}",
+			"/default/threshold"},
+		{HEAD "\"keys\": {\"a\": {\"file\": \"x\"}}, \"default\": {\"action\": \"signed\", "
+		      "\"keys\": [\"a\"], \"threshold\": 0}}",
+			"/default/threshold"},
+		{HEAD "\"keys\": {\"a\": {}}, \"default\": {\"action\": \"accept\"}}", "/keys/a"},
+		{HEAD "\"keys\": {\"a\": {\"file\": \"x\", \"id\": \"ab\"}}, \"default\": "
+		      "{\"action\": \"accept\"}}",
+			"/keys/a/id"},
+		{HEAD "\"keys\": {\"a\": {\"file\": \"x\", \"until\": \"2030-13-01\"}}, "
+		      "\"default\": {\"action\": \"accept\"}}",
+			"/keys/a/until"},
+		{HEAD "\"rules\": {}, \"default\": {\"action\": \"accept\"}}", "/rules"},
+		{HEAD "\"rules\": [{\"action\": \"accept\"}], \"default\": {\"action\": "
+		      "\"accept\"}}",
+			"/rules/0/match"},
+		{HEAD "\"rules\": [{\"match\": [\"\"], \"action\": \"accept\"}], \"default\": "
+		      "{\"action\": \"accept\"}}",
+			"/rules/0/match"},
+		{HEAD "\"default\": {\"action\": \"accept\"}, \"default\": {\"action\": "
+		      "\"reject\"}}",
+			"duplicate"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct policy p;
+		struct err e = {0};
+
+		assert_int_equal(
+			policy_parse(&p, "p.json", cases[i][0], strlen(cases[i][0]), &e), -1);
+		assert_int_equal(e.kind, ERR_USAGE);
+		if (!strstr(e.text, cases[i][1]) || !str_starts(e.text, "p.json:"))
+			fail_msg("%s: %s", cases[i][0], e.text);
+	}
+}
+
+RUN_TESTS(cmocka_unit_test(the_first_rule_that_matches_decides),
+	cmocka_unit_test(what_is_malformed_is_refused_with_its_place))
