@@ -71,7 +71,7 @@ static int copy_to(int dirfd, const char *path, int from, struct err *e)
 	}
 	if (n < 0)
 		return err_sys(e, "read %s", path);
-	return file_replace(dir, fd, tmp, name, e);
+	return file_publish(dir, fd, tmp, name, true, e);
 }
 
 /* The same inode, which nobody who can reach it may write to. */
