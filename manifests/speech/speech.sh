@@ -12,7 +12,7 @@ case ${1-} in
 say)
 	shift
 	[ "$#" -gt 0 ] || { echo "speech: nothing to say" >&2; echo "$usage" >&2; exit 2; }
-	flite -voice slt -t "$*" -o "$tmp/out.wav"
+	flite -voice rms -t "$*" -o "$tmp/out.wav"
 	cat "$tmp/out.wav"
 	;;
 hear)
