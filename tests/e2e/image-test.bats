@@ -344,10 +344,10 @@ expect_verdict() { # ID VERDICT [PART]
 	for id in hangs slow; do
 		for signal in INT TERM KILL; do
 			"$SVRUN" image test --only $id "$APP" >"$T/out" 2>"$T/err" 3>&- &
-			local pid=$! wanted=hanging log=$SVRUN_ROOT/logs/served/tests/hangs.log
-			[ $id = hangs ] || { wanted="GET /slow" log=$SVRUN_ROOT/logs/served/tests/service.log; }
+			local pid=$! log=$SVRUN_ROOT/logs/served/tests/service.log
 			for _ in $(seq 200); do
-				grep -q "$wanted" "$log" 2>/dev/null && break
+				compgen -G "$SVRUN_ROOT/instances/*/pid" >/dev/null &&
+					{ [ $id = hangs ] || grep -q "GET /slow" "$log"; } && break
 				sleep 0.05
 			done
 			kill -$signal $pid
