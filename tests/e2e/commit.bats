@@ -47,8 +47,8 @@ commit() { # OPTION... INSTANCE NAME
 		ln /etc/one /etc/more; chmod 4751 /bin/busybox; chown 7:8 /very; chmod 1770 /tmp;
 		touch /etc/also; mkdir /new; echo -n >/new/empty'
 	"$SVRUN" run --rm box sh -c "$look" >"$T/before"
-	commit c done >/dev/null
-	"$SVRUN" run --rm done sh -c "$look" >"$T/after"
+	commit c made >/dev/null
+	"$SVRUN" run --rm made sh -c "$look" >"$T/after"
 	cmp -s "$T/before" "$T/after" && fail "nothing changed"
 	expect_in "$(<"$T/after")" "bin/busybox regular file 4751 0:0" "very directory 755 7:8" \
 		"tmp directory 1770" "tmp/f fifo 640" "etc/one regular file 644 0:0 8" "etc/more regular file" \
@@ -57,10 +57,10 @@ commit() { # OPTION... INSTANCE NAME
 		if grep "^$name " "$T/after"; then fail "$name is still there"; fi
 	done
 	# the layer has no more than that
-	"$SVRUN" image save -q -o "$T/done.tar" done
+	"$SVRUN" image save -q -o "$T/made.tar" made
 	mkdir "$T/saved"
-	tar -C "$T/saved" -xf "$T/done.tar"
-	layer=$("$SVRUN" image inspect --format json done | jq -r '.layers[1].digest')
+	tar -C "$T/saved" -xf "$T/made.tar"
+	layer=$("$SVRUN" image inspect --format json made | jq -r '.layers[1].digest')
 	zstd -dcq "$T/saved/blobs/sha256/${layer#sha256:}" | tar -t | LC_ALL=C sort >"$T/names"
 	LC_ALL=C sort <<-'EOF' | diff "$T/names" -
 		bin/
@@ -88,28 +88,28 @@ commit() { # OPTION... INSTANCE NAME
 @test "the layers below stay as they are; the history says who made the new one" {
 	make_box
 	change c 'echo x >/etc/x'
-	commit -m "my message" c done >/dev/null
+	commit -m "my message" c made >/dev/null
 	"$SVRUN" image inspect --format json box >"$T/box.json"
-	"$SVRUN" image inspect --format json done >"$T/done.json"
-	jq -e --slurpfile box "$T/box.json" '.layers[0] == $box[0].layers[0] and (.layers | length) == 3' "$T/done.json"
+	"$SVRUN" image inspect --format json made >"$T/made.json"
+	jq -e --slurpfile box "$T/box.json" '.layers[0] == $box[0].layers[0] and (.layers | length) == 3' "$T/made.json"
 	jq -e --slurpfile box "$T/box.json" '.annotations["org.opencontainers.image.base.digest"] == $box[0].digest
-		and .annotations["org.opencontainers.image.base.name"] == "box"' "$T/done.json"
-	config=$(jq -r .imageId "$T/done.json")
+		and .annotations["org.opencontainers.image.base.name"] == "box"' "$T/made.json"
+	config=$(jq -r .imageId "$T/made.json")
 	jq -e '[.history[] | .created_by] == ["svrun layer import", "svrun image commit", "svrun layer index"]
 		and .history[1].comment == "my message" and (.rootfs.diff_ids | length) == 3' \
 		"$SVRUN_ROOT/blobs/sha256/${config#sha256:}"
-	"$SVRUN" image verify done box
+	"$SVRUN" image verify made box
 }
 
 @test "the same changes are the same bytes, wherever and whenever" {
 	make_box
 	change c 'echo x >/etc/x; rm /etc/two; mkdir /new; echo y >/new/y; ln /new/y /new/z'
-	first=$(commit -m m -c "ENV A=2" c done)
+	first=$(commit -m m -c "ENV A=2" c made)
 	sleep 1
 	[ "$(commit -m m -c "ENV A=2" c again)" = "$first" ]
-	"$SVRUN" image rm done again >/dev/null
+	"$SVRUN" image rm made again >/dev/null
 	"$SVRUN" image gc >/dev/null 2>&1
-	[ "$(taskset -c 0 "$SVRUN" image commit --progress none -m m -c "ENV A=2" c done)" = "$first" ]
+	[ "$(taskset -c 0 "$SVRUN" image commit --progress none -m m -c "ENV A=2" c made)" = "$first" ]
 	# another store, the same upper folder
 	local upper=$SVRUN_ROOT/instances/c/upper
 	mv "$SVRUN_ROOT" "$T/first"
@@ -119,18 +119,18 @@ commit() { # OPTION... INSTANCE NAME
 	change c true
 	rm -r "$SVRUN_ROOT/instances/c/upper"
 	cp -a "${upper/"$T/store"/"$T/first"}" "$SVRUN_ROOT/instances/c/upper"
-	[ "$(commit -m m -c "ENV A=2" c done)" = "$first" ]
+	[ "$(commit -m m -c "ENV A=2" c made)" = "$first" ]
 }
 
 @test "changes to the configuration" {
 	make_box
 	change c 'echo x >/etc/x'
 	commit -c 'ENV A=x y' -c 'ENV C="3"' -c 'CMD ["sh", "-c", "echo $A $B $C $0; cd; pwd", "word"]' \
-		-c 'WORKDIR /etc' -c 'LABEL l=v' -c 'EXPOSE 80 53/udp' -c 'USER 5:6' c done >/dev/null
-	run_split "$SVRUN" run --rm done
+		-c 'WORKDIR /etc' -c 'LABEL l=v' -c 'EXPOSE 80 53/udp' -c 'USER 5:6' c made >/dev/null
+	run_split "$SVRUN" run --rm made
 	expect_status 0
 	expect_in "$out" "x y 2 3 word"
-	"$SVRUN" image inspect --format json done | jq -e '.config | .User == "5:6" and .WorkingDir == "/etc"
+	"$SVRUN" image inspect --format json made | jq -e '.config | .User == "5:6" and .WorkingDir == "/etc"
 		and .Labels.l == "v" and (.ExposedPorts | keys) == ["53/udp", "80/tcp"]'
 	for bad in 'ENV A' 'VOLUME /x' 'CMD [' 'WORKDIR etc' 'EXPOSE x' 'RUN ls'; do
 		run_split "$SVRUN" image commit --progress none -c "$bad" c other
@@ -162,11 +162,11 @@ commit() { # OPTION... INSTANCE NAME
 	change c 'mknod /tmp/null c 1 3; rm /etc/two; mknod /etc/two b 7 0; echo x >/tmp/x' --cap-add MKNOD
 	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \
 		"$SVRUN_ROOT/instances/c/upper/tmp/socket"
-	run_split "$SVRUN" image commit --progress none c done
+	run_split "$SVRUN" image commit --progress none c made
 	expect_status 0
 	expect_in "$err" "/tmp/null is a device node, which no image holds: left out" \
 		"/tmp/socket is a socket" "/etc/two is a device node"
-	run_split "$SVRUN" run --rm done sh -c 'cd /tmp; ls; ls /etc/two'
+	run_split "$SVRUN" run --rm made sh -c 'cd /tmp; ls; ls /etc/two'
 	[ "$out" = x ] || fail "$out"
 }
 
@@ -178,8 +178,8 @@ commit() { # OPTION... INSTANCE NAME
 		[ -s "$SVRUN_ROOT/instances/c/upper/count" ] && break
 		sleep 0.05
 	done
-	commit c done >/dev/null
-	run_split "$SVRUN" run --rm done cat /count
+	commit c made >/dev/null
+	run_split "$SVRUN" run --rm made cat /count
 	expect_status 0
 	[[ $out =~ ^[0-9]+$ ]]
 	before=$(<"$SVRUN_ROOT/instances/c/upper/count")
@@ -206,16 +206,16 @@ commit() { # OPTION... INSTANCE NAME
 
 @test "there must be a container, its image and a name" {
 	make_box
-	run_split "$SVRUN" image commit none done
+	run_split "$SVRUN" image commit none made
 	expect_status 125
 	expect_in "$err" "no container 'none'" "svrun ps lists them"
-	run_split "$SVRUN" image commit ../x done
+	run_split "$SVRUN" image commit ../x made
 	expect_status 125
 	change c true
 	run_split "$SVRUN" image commit c 'Bad Name'
 	expect_status 2
 	"$SVRUN" image rm box >/dev/null
-	run_split "$SVRUN" image commit c done
+	run_split "$SVRUN" image commit c made
 	expect_status 125
 	expect_in "$err" "the container's image box"
 }
@@ -223,16 +223,16 @@ commit() { # OPTION... INSTANCE NAME
 @test "gzip stays gzip, so that whoever reads the lower layers can read this one" {
 	make_box --compression gzip
 	change c 'echo x >/etc/x'
-	commit c done >/dev/null
-	"$SVRUN" image inspect --format json done | jq -e '[.layers[].mediaType | endswith("tar+gzip")] | all'
-	[ "$("$SVRUN" run --rm done cat /etc/x)" = x ]
+	commit c made >/dev/null
+	"$SVRUN" image inspect --format json made | jq -e '[.layers[].mediaType | endswith("tar+gzip")] | all'
+	[ "$("$SVRUN" run --rm made cat /etc/x)" = x ]
 }
 
 @test "a committed image is like any other: other tools read it" {
 	need_program skopeo
 	make_box
 	change c 'echo x >/etc/x; rm /etc/two'
-	commit c done >/dev/null
-	skopeo copy -q "oci:$SVRUN_ROOT:done" "dir:$T/copy"
+	commit c made >/dev/null
+	skopeo copy -q "oci:$SVRUN_ROOT:made" "dir:$T/copy"
 	skopeo inspect "dir:$T/copy" | jq -e '.Layers | length == 3'
 }
