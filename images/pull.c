@@ -261,8 +261,8 @@ static int fetch_models(struct pull *p, const struct document *m, struct err *e)
 /* What is not wanted comes no further than its manifest. */
 static int obey_policy(struct pull *p, const struct document *m, struct err *e)
 {
-	return pull_policy_check(&p->policy, p->registry, p->s, &m->digest,
-		p->index ? &p->index->text : NULL, e);
+	return pull_policy_check(
+		&p->policy, p->registry, p->s, &m->digest, p->index ? &p->index->text : NULL, e);
 }
 
 static int pull_manifest(struct pull *p, const struct document *m, struct err *e)
