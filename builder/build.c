@@ -108,6 +108,29 @@ static char *source_of(const struct build *b, const struct image *im, bool *lost
 	return source;
 }
 
+static bool same_source(const char *a, const char *b)
+{
+	return a && b ? str_eq(a, b) : a == b;
+}
+
+/* A name that is right already is left alone: writing it again waits for the disk. */
+static int set_name(struct store *s, const char *name, const struct digest *manifest, uint64_t size,
+	const char *source, struct err *e)
+{
+	char plain[STORE_NAME];
+	struct store_name *v;
+	size_t n;
+	bool there = false;
+
+	if (store_name_parse(name, plain, e) < 0 || store_names(s, &v, &n, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		there = there || (str_eq(v[i].name, plain) && digest_eq(&v[i].manifest, manifest) &&
+					 v[i].size == size && same_source(v[i].source, source));
+	store_names_free(v, n);
+	return there ? 0 : store_name_set(s, name, manifest, size, source, e);
+}
+
 /* 1; 0 when something of the image is missing. */
 static int set_names(struct build *b, const struct digest *manifest, struct err *e)
 {
@@ -124,8 +147,8 @@ static int set_names(struct build *b, const struct digest *manifest, struct err 
 	if (lost)
 		return 0;
 	build_names(b->m, &versioned, &plain);
-	if (store_name_set(b->s, versioned, manifest, size, source, e) < 0 ||
-		(plain && store_name_set(b->s, plain, manifest, size, source, e) < 0))
+	if (set_name(b->s, versioned, manifest, size, source, e) < 0 ||
+		(plain && set_name(b->s, plain, manifest, size, source, e) < 0))
 		return -1;
 	return 1;
 }

@@ -82,7 +82,7 @@ static uint64_t number(const struct elf_kind *k, const unsigned char *p, size_t 
 
 int elf_kind_of(const struct attr *file, struct pool *pool, struct elf_kind *k, struct err *e)
 {
-	unsigned char h[20];
+	unsigned char h[20] = {0};
 	uint64_t type;
 
 	if (file->type != NODE_FILE || file->size < sizeof(Elf32_Ehdr))
@@ -103,7 +103,7 @@ int elf_kind_of(const struct attr *file, struct pool *pool, struct elf_kind *k, 
 
 static int read_headers(struct reader *r)
 {
-	unsigned char h[sizeof(Elf64_Ehdr)];
+	unsigned char h[sizeof(Elf64_Ehdr)] = {0};
 	uint64_t at;
 
 	if (read_at(r->file, r->pool, 0, h, SIZE_OF(r, Ehdr), r->e) < 0)

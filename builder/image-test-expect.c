@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-enum { QUOTED = 200, NUMBER_MAX = 64 };
+enum { QUOTED = 200, LINE_MAX_SEEN = 1024 };
 
 /* ---- quoting ---- */
 
@@ -49,9 +49,23 @@ static bool is_equal(const char *want, const char *text, size_t n)
 	return (n == len || (n == len + 1 && text[len] == '\n')) && memcmp(want, text, len) == 0;
 }
 
+/* Where a number begins in a line, or its end: "speed: -1.5 GB/s". */
+static const char *find_number(const char *line)
+{
+	for (; *line; line++) {
+		size_t sign = line[0] == '-' || line[0] == '+', dot = line[sign] == '.';
+
+		if (isdigit((unsigned char)line[sign + dot]))
+			break;
+	}
+	return line;
+}
+
+/* The first one of the last line. */
 static char *check_number(double least, const char *text, size_t n)
 {
-	char line[NUMBER_MAX], *end;
+	char line[LINE_MAX_SEEN], *end;
+	const char *number;
 	size_t from;
 	double v;
 
@@ -60,13 +74,13 @@ static char *check_number(double least, const char *text, size_t n)
 	for (from = n; from && text[from - 1] != '\n'; from--)
 		;
 	auto_free char *shown = quoted(text + from, n - from);
-	snprintf(line, sizeof(line), "%.*s", (int)(n - from < NUMBER_MAX ? n - from : NUMBER_MAX),
-		text + from);
-	v = strtod(line, &end);
-	if (end == line || *end || !isfinite(v) || n - from >= NUMBER_MAX)
+	snprintf(line, sizeof(line), "%.*s",
+		(int)(n - from < LINE_MAX_SEEN ? n - from : LINE_MAX_SEEN), text + from);
+	number = find_number(line);
+	v = strtod(number, &end);
+	if (end == number || !isfinite(v))
 		return mem_printf("the last line is '%s', expected a number", shown);
-	return v < least ? mem_printf("the number is %s, expected at least %g", shown, least)
-			 : NULL;
+	return v < least ? mem_printf("the number is %.6g, expected at least %g", v, least) : NULL;
 }
 
 char *test_check_text(const struct test_expect *x, const char *text, size_t n)

@@ -140,10 +140,10 @@ static json_t *json_text_of(const char *text)
 static json_t *result_json(const struct test_result *r)
 {
 	const struct manifest_test *t = r->test;
-	json_t *j = json_pack("{s:s, s:s, s:s, s:b, s:s, s:f}", "id", t->id, "stage",
+	json_t *j = json_pack("{s:s, s:s, s:s, s:b, s:s, s:I}", "id", t->id, "stage",
 		test_stage_name(t->stage), "type", test_type_name(t->type), "required", t->required,
-		"verdict", test_verdict_name(r->verdict), "seconds",
-		(double)(int64_t)(r->seconds * 1000) / 1000);
+		"verdict", test_verdict_name(r->verdict), "durationMs",
+		(json_int_t)(r->seconds * 1000));
 
 	if (t->mode)
 		json_object_set_new(j, "mode", json_string(t->mode));

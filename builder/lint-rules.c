@@ -21,6 +21,13 @@ static const struct lint_rule rules[] = {
 		"a key twice in one object",
 		"Which of the two counts depends on the reader.",
 		"remove one of them"},
+	{.code = 3,
+		LINT_ERROR,
+		LINT_BY_PARSER,
+		"not supported by this version",
+		"Part of the language, but this version cannot do it: it says so instead of "
+		"ignoring the key.",
+		"leave the key out, or do what the hint says"},
 	{.code = 4,
 		LINT_ERROR,
 		LINT_BY_PARSER,

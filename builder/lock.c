@@ -165,6 +165,15 @@ static const char *unpinned(const struct lock *l, const struct manifest *m, stru
 			return m->files[i].from;
 	if (m->node.present && !pins(l, m->node.lock))
 		return m->node.lock;
+	if (m->python.present && m->python.lock && !pins(l, m->python.lock))
+		return m->python.lock;
+	for (size_t i = 0; i < m->nsources; i++) {
+		const struct lock_source key = {.id = m->sources[i].id};
+
+		if (!l->nsources ||
+			!bsearch(&key, l->sources, l->nsources, sizeof(key), lock_source_compare))
+			return arena_printf(a, "the source '%s'", m->sources[i].id);
+	}
 	for (size_t i = 0; i < m->nmodels; i++)
 		for (size_t k = 0; m->models[i].source == MODEL_FILE && k < m->models[i].nfiles;
 			k++) {

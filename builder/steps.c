@@ -63,7 +63,8 @@ static int check_writes(struct steps *s, const struct step *st, const struct ent
 	if (out.n > SHOWN_PATHS)
 		buf_printf(&some, " and %zu more", out.n - SHOWN_PATHS);
 	step_log_paths(s, st, "wrote outside of its \"writes\"", &out);
-	step_fault(s, st, "/writes", 61, e, "step %s wrote outside: %.700s", st->id, some.data);
+	step_fault(s, st, str_starts(st->id, "run:") ? "/writes" : "", 61, e,
+		"step %s wrote outside: %.700s", st->id, some.data);
 	return err_hint(e, "all are in %.200s: add them to \"writes\", or have the step leave them",
 		step_log_path(s, st));
 }

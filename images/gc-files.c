@@ -160,6 +160,16 @@ int gc_documents(struct gc *g, struct err *e)
 
 /* ---- the builder's cache ---- */
 
+/* Folders that steps keep from build to build: no build is under way. */
+static int take_mounts(struct gc *g, struct err *e)
+{
+	auto_fd int dir = sys_openat(g->s->fd, "cache", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (dir < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "open %s/cache", g->s->path);
+	return take_other(g, dir, "mounts", e);
+}
+
 int gc_cache(struct store *s, bool dry, struct gc_report *r, struct err *e)
 {
 	static const char *const folders[] = {"cache/sha256", "cache/sha512", "cache/git"};
@@ -175,5 +185,5 @@ int gc_cache(struct store *s, bool dry, struct gc_report *r, struct err *e)
 	}
 	for (size_t i = 0; rc == 0 && i < n + RESULTS; i++)
 		rc = sweep_old(&g, i < n ? folders[i] : results[i - n], "", 0, e);
-	return rc;
+	return rc < 0 ? -1 : take_mounts(&g, e);
 }

@@ -1,7 +1,5 @@
 #include "images/pull-policy.h"
 
-#include "base/sys.h"
-#include "images/attached.h"
 #include "images/referrers.h"
 
 int pull_policy_open(struct pull_policy *p, const struct config *c, const char *name, struct err *e)
@@ -24,30 +22,14 @@ void pull_policy_close(struct pull_policy *p)
 	*p = (struct pull_policy){0};
 }
 
-/* The index stays with the image: without it, its signatures say nothing of the image. */
-static int keep_index(
-	struct store *s, const struct digest *manifest, const struct digest *index, struct err *e)
-{
-	char text[DIGEST_TEXT + 1];
-	uint64_t size;
-	auto_json json_t *descriptor = NULL;
-	auto_fd int fd = store_blob_open(s, index, &size, e);
-
-	if (fd < 0)
-		return -1;
-	descriptor = json_pack("{s:s, s:s, s:I}", "mediaType", OCI_INDEX_TYPE, "digest",
-		digest_text(index, text), "size", (json_int_t)size);
-	return attached_add(s, manifest, descriptor, e);
-}
-
 int pull_policy_check(const struct pull_policy *p, struct registry *r, struct store *s,
-	const struct digest *manifest, const struct digest *index, struct err *e)
+	const struct digest *manifest, const struct buf *index, struct err *e)
 {
 	if (!p->rule || p->rule->action != POLICY_SIGNED)
 		return 0;
 	if (referrers_fetch(r, s, manifest, e) < 0)
 		return -1;
-	if (index && (referrers_fetch(r, s, index, e) < 0 || keep_index(s, manifest, index, e) < 0))
+	if (index && referrers_fetch_index(r, s, manifest, index->data, index->len, e) < 0)
 		return -1;
 	return policy_verify(&p->policy, p->rule, s, p->name, manifest, e);
 }

@@ -21,6 +21,6 @@ void pull_policy_close(struct pull_policy *p);
  * it was chosen from, a blob of the store, whose signatures count for it; or NULL. The pool is
  * held. DENIED names what was found. */
 int pull_policy_check(const struct pull_policy *p, struct registry *r, struct store *s,
-	const struct digest *manifest, const struct digest *index, struct err *e) must_check;
+	const struct digest *manifest, const struct buf *index, struct err *e) must_check;
 
 #endif

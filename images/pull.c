@@ -260,10 +260,8 @@ static int fetch_models(struct pull *p, const struct document *m, struct err *e)
 /* What is not wanted comes no further than its manifest. */
 static int obey_policy(struct pull *p, const struct document *m, struct err *e)
 {
-	if (p->index && p->policy.rule && document_keep(p, p->index, e) < 0)
-		return -1;
 	return pull_policy_check(
-		&p->policy, p->registry, p->s, &m->digest, p->index ? &p->index->digest : NULL, e);
+		&p->policy, p->registry, p->s, &m->digest, p->index ? &p->index->text : NULL, e);
 }
 
 static int pull_manifest(struct pull *p, const struct document *m, struct err *e)

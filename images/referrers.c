@@ -7,7 +7,10 @@
 #include "images/models.h"
 #include "images/signature.h"
 
-enum { LAYERS_MAX = 64 };
+enum {
+	LAYERS_MAX = 64,
+	FETCH_MAX = 64 << 20, /* bytes of signatures that one image is worth */
+};
 
 /* ---- fetching ---- */
 
@@ -17,7 +20,23 @@ static bool is_signature(const char *type)
 			       str_eq(type, COSIGN_REFERRER_TYPE));
 }
 
-static int fetch_blob(struct registry *r, struct store *s, const json_t *o, struct err *e)
+/* A fetch of all signatures of one manifest. */
+struct fetching {
+	struct registry *r;
+	struct store *s;
+	const struct digest *subject;
+	uint64_t left; /* bytes */
+};
+
+static int spend(struct fetching *f, uint64_t n, struct err *e)
+{
+	if (n > f->left)
+		return err_set(e, ERR_CORRUPT, "more than %d MiB of signatures", FETCH_MAX >> 20);
+	f->left -= n;
+	return 0;
+}
+
+static int fetch_blob(struct fetching *f, const json_t *o, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(SIGNATURE_PAYLOAD_MAX);
 	struct descriptor d;
@@ -25,31 +44,31 @@ static int fetch_blob(struct registry *r, struct store *s, const json_t *o, stru
 
 	if (descriptor_read(&d, o, e) < 0)
 		return -1;
-	if (store_has(s, &d.digest))
+	if (store_has(f->s, &d.digest))
 		return 0;
-	if (registry_blob(r, &d.digest, d.size, &b, e) < 0)
+	if (spend(f, d.size, e) < 0 || registry_blob(f->r, &d.digest, d.size, &b, e) < 0)
 		return -1;
-	return store_blob_put(s, b.data ? b.data : "", b.len, &digest, e);
+	return store_blob_put(f->s, b.data ? b.data : "", b.len, &digest, e);
 }
 
 /* Config, layers, and the manifest itself. */
-static int keep(struct registry *r, struct store *s, const struct buf *text, struct err *e)
+static int keep(struct fetching *f, const struct buf *text, struct err *e)
 {
 	auto_json json_t *doc = json_parse(text->data ? text->data : "", text->len, e);
 	const json_t *layers = doc ? json_array_of(doc, "layers", e) : NULL, *o;
 	struct digest digest;
 	size_t i;
 
-	if (!layers)
+	if (!layers || spend(f, text->len, e) < 0)
 		return -1;
 	if (json_array_size(layers) > LAYERS_MAX)
 		return err_set(e, ERR_CORRUPT, "more than %d layers", LAYERS_MAX);
-	if (fetch_blob(r, s, json_object_get(doc, "config"), e) < 0)
+	if (fetch_blob(f, json_object_get(doc, "config"), e) < 0)
 		return err_ctx(e, "/config");
 	json_array_foreach (layers, i, o)
-		if (fetch_blob(r, s, o, e) < 0)
+		if (fetch_blob(f, o, e) < 0)
 			return err_ctx(e, "/layers/%zu", i);
-	return store_blob_put(s, text->data, text->len, &digest, e);
+	return store_blob_put(f->s, text->data, text->len, &digest, e);
 }
 
 /* What has no right form is not an image's fault: it is left out, so that anybody's rubbish does
@@ -64,8 +83,7 @@ static int leave_out(const struct err *fault, struct err *e)
 	return -1;
 }
 
-static int fetch_tagged(
-	struct registry *r, struct store *s, const struct digest *subject, struct err *e)
+static int fetch_tagged(struct fetching *f, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(ATTACHED_DOCUMENT_MAX);
 	char tag[ATTACHED_TAG], type[REGISTRY_TYPE], text[DIGEST_TEXT + 1];
@@ -73,16 +91,15 @@ static int fetch_tagged(
 	struct err fault = {0};
 	struct digest d;
 
-	attached_tag(subject, ".sig", tag);
-	if (registry_manifest(r, tag, &b, type, &d, &fault) < 0 || keep(r, s, &b, &fault) < 0)
+	attached_tag(f->subject, ".sig", tag);
+	if (registry_manifest(f->r, tag, &b, type, &d, &fault) < 0 || keep(f, &b, &fault) < 0)
 		return leave_out(&fault, e);
 	descriptor = json_pack("{s:s, s:s, s:I, s:{s:s}}", "mediaType", OCI_MANIFEST_TYPE, "digest",
 		digest_text(&d, text), "size", (json_int_t)b.len, "annotations", REF_NAME, tag);
-	return attached_add(s, subject, descriptor, e);
+	return attached_add(f->s, f->subject, descriptor, e);
 }
 
-static int fetch_one(struct registry *r, struct store *s, const struct digest *subject,
-	const json_t *descriptor, struct err *e)
+static int fetch_one(struct fetching *f, const json_t *descriptor, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(ATTACHED_DOCUMENT_MAX);
 	char text[DIGEST_TEXT + 1], type[REGISTRY_TYPE];
@@ -91,10 +108,11 @@ static int fetch_one(struct registry *r, struct store *s, const struct digest *s
 	struct digest found;
 
 	if (descriptor_read(&d, descriptor, &fault) < 0 ||
-		registry_manifest(r, digest_text(&d.digest, text), &b, type, &found, &fault) < 0 ||
-		keep(r, s, &b, &fault) < 0)
+		registry_manifest(f->r, digest_text(&d.digest, text), &b, type, &found, &fault) <
+			0 ||
+		keep(f, &b, &fault) < 0)
 		return leave_out(&fault, e);
-	return attached_add(s, subject, descriptor, e);
+	return attached_add(f->s, f->subject, descriptor, e);
 }
 
 /* The index under the tag sha256-HEX: 1, 0, -1. */
@@ -116,10 +134,11 @@ static int fallback(struct registry *r, const struct digest *subject, json_t **l
 int referrers_fetch(
 	struct registry *r, struct store *s, const struct digest *subject, struct err *e)
 {
+	struct fetching f = {r, s, subject, FETCH_MAX};
 	auto_json json_t *list = NULL;
 	const json_t *o;
 	size_t i, taken = 0;
-	int rc = fetch_tagged(r, s, subject, e);
+	int rc = fetch_tagged(&f, e);
 
 	if (rc == 0)
 		rc = registry_referrers(r, subject, &list, e);
@@ -130,11 +149,24 @@ int referrers_fetch(
 	json_array_foreach (list, i, o) {
 		const char *type = json_string_value(json_object_get(o, "artifactType"));
 
-		if (is_signature(type) && taken++ < LAYERS_MAX &&
-			fetch_one(r, s, subject, o, e) < 0)
+		if (is_signature(type) && taken++ < LAYERS_MAX && fetch_one(&f, o, e) < 0)
 			return err_ctx(e, "signatures");
 	}
 	return 0;
+}
+
+int referrers_fetch_index(struct registry *r, struct store *s, const struct digest *subject,
+	const void *index, size_t n, struct err *e)
+{
+	char text[DIGEST_TEXT + 1];
+	auto_json json_t *descriptor = NULL;
+	struct digest d;
+
+	if (store_blob_put(s, index, n, &d, e) < 0 || referrers_fetch(r, s, &d, e) < 0)
+		return -1;
+	descriptor = json_pack("{s:s, s:s, s:I}", "mediaType", OCI_INDEX_TYPE, "digest",
+		digest_text(&d, text), "size", (json_int_t)n);
+	return attached_add(s, subject, descriptor, e);
 }
 
 /* ---- pushing: cosign's tag ---- */

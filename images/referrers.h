@@ -14,6 +14,11 @@
 int referrers_fetch(struct registry *r, struct store *s, const struct digest *subject,
 	struct err *e) must_check;
 
+/* The same of an image index (its document) that names the manifest: its signatures count for the
+ * manifest, and it stays with it as the proof (signatures_load()). */
+int referrers_fetch_index(struct registry *r, struct store *s, const struct digest *subject,
+	const void *index, size_t n, struct err *e) must_check;
+
 /* Have all that is attached to a manifest in the repository; what others attached to it there
  * stays. The manifest itself is there. */
 int referrers_push(struct push_target *t, const struct digest *subject, struct err *e) must_check;

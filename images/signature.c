@@ -205,13 +205,14 @@ static void take_layer(struct loading *g, const char *form, const json_t *o)
 static const char *form_of(const json_t *descriptor, const struct digest *of)
 {
 	const char *type = text_at(descriptor, "artifactType", NULL),
-		   *name = text_at(descriptor, "annotations", REF_NAME);
+		   *name = text_at(descriptor, "annotations", REF_NAME),
+		   *about = text_at(descriptor, "annotations", BUNDLE_PREDICATE);
 	char tag[ATTACHED_TAG];
 
 	if (name && str_eq(name, attached_tag(of, ".sig", tag)))
 		return "tag";
 	if (type && str_starts(type, "application/vnd.dev.sigstore.bundle."))
-		return "bundle";
+		return about && !str_eq(about, SIGN_PREDICATE) ? NULL : "bundle";
 	return type && str_eq(type, COSIGN_REFERRER_TYPE) ? "referrer" : NULL;
 }
 

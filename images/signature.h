@@ -28,7 +28,7 @@
 #define SIGNATURE_KEY "run.svrun.key" /* annotation: id of the key; a hint, nothing more */
 
 enum {
-	SIGNATURES_MAX = 256,            /* of one image */
+	SIGNATURES_MAX = 128,            /* of one image */
 	SIGNATURE_PAYLOAD_MAX = 1 << 20, /* payload, or bundle */
 };
 

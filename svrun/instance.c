@@ -227,7 +227,12 @@ int instance_started(struct instance *i, pid_t pid, struct err *e)
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%d\n", (int)pid);
 
-	return instance_write(i, "pid", text, (size_t)n, e);
+	/* whoever waits for the file finds it whole */
+	if (instance_write(i, "pid.new", text, (size_t)n, e) < 0)
+		return -1;
+	if (sys_renameat(i->dir, "pid.new", i->dir, "pid") < 0)
+		return err_sys(e, "instance %s: write pid", i->id);
+	return 0;
 }
 
 /* ---- the end ---- */

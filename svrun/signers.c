@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/str.h"
 #include "base/sys.h"
+#include "images/image.h"
 #include "images/pool.h"
 #include "images/reference.h"
 #include "images/referrers.h"
@@ -28,6 +30,35 @@ void signers_free(struct signers *x)
 	*x = (struct signers){0};
 }
 
+/* An image that was chosen from an index may be signed through it: what do the names of the image
+ * lead to there? */
+static int fetch_index(
+	struct registry *r, struct store *s, const struct digest *manifest, struct err *e)
+{
+	struct store_name *v;
+	size_t n;
+	int rc = store_names(s, &v, &n, e);
+
+	if (rc < 0)
+		return -1;
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		auto_buf struct buf b = BUF_INIT(REGISTRY_MANIFEST_MAX);
+		char type[REGISTRY_TYPE];
+		struct reference ref;
+		struct digest d;
+
+		if (!digest_eq(&v[i].manifest, manifest) || !v[i].source ||
+			!str_eq(v[i].source, registry_name(r)) ||
+			reference_parse(&ref, v[i].name, NULL) < 0 || !ref.tag[0] ||
+			registry_manifest(r, ref.tag, &b, type, &d, NULL) < 0 ||
+			!image_type_is_index(type))
+			continue;
+		rc = referrers_fetch_index(r, s, manifest, b.data, b.len, e);
+	}
+	store_names_free(v, n);
+	return rc;
+}
+
 static int fetch_from(struct store *s, const struct signers_site *site, const char *source,
 	const struct digest *manifest, struct err *e)
 {
@@ -49,7 +80,7 @@ static int fetch_from(struct store *s, const struct signers_site *site, const ch
 	r = hold < 0 ? NULL : registry_open(&o, e);
 	if (!r)
 		return -1;
-	rc = referrers_fetch(r, s, manifest, e);
+	rc = referrers_fetch(r, s, manifest, e) < 0 || fetch_index(r, s, manifest, e) < 0 ? -1 : 0;
 	registry_close(r);
 	return rc;
 }

@@ -244,13 +244,12 @@ static int run_all(
 	return rc;
 }
 
-static void skip_all(struct testing *x, const char *mode, const char *name)
+static void skip_all(struct testing *x, const char *mode, bool image)
 {
 	for (size_t i = 0; i < x->n; i++)
-		if (is_left(x, i, mode, true)) {
+		if (is_left(x, i, mode, image)) {
 			if (!skip(x, &x->v[i]))
-				test_skip(&x->v[i], "the image in mode %s was not built%s%s", mode,
-					name ? ": " : "", name ? name : "");
+				test_skip(&x->v[i], "the image in mode %s was not built", mode);
 			finish(x, i, sys_now_ms());
 		}
 }
@@ -262,14 +261,14 @@ static int test_mode(struct testing *x, const char *mode, bool image, struct err
 	int rc = test_subject_open(&s, &x->from, mode, x->has_store ? &x->store : NULL, e);
 
 	if (rc == 0)
-		skip_all(x, mode, NULL);
+		skip_all(x, mode, image);
 	if (rc <= 0)
 		return rc;
 	rc = image ? test_subject_find(&s, &x->store, e) : 1;
 	if (rc > 0) {
 		rc = run_all(x, &s, mode, image, e);
 	} else if (rc == 0 && mode) {
-		skip_all(x, mode, s.name);
+		skip_all(x, mode, image);
 	} else if (rc == 0) {
 		rc = err_set(e, ERR_NOT_FOUND, "the image %s was not built", s.name);
 		err_hint(e, "svrun image build %s", x->from.word);

@@ -122,8 +122,6 @@ static int try_once(struct test_container *c, const struct manifest_probe *p, do
 
 	if (end > deadline)
 		end = deadline;
-	free(*why);
-	*why = NULL;
 	return p->kind == PROBE_HTTP  ? try_http(c, p, end, why, e)
 	       : p->kind == PROBE_TCP ? try_tcp(c, p, end, why, e)
 				      : try_exec(c, p, end, why, e);
@@ -148,11 +146,17 @@ static int wait_for(struct test_container *c, const struct manifest_probe *p, do
 	if (p->initial_delay_ms && pause_for(c, p->initial_delay_ms, deadline, e) < 0)
 		return -1;
 	for (;;) {
+		auto_free char *before = steal_ptr(why);
 		int rc = try_once(c, p, deadline, why, e);
 		char *ended;
 
 		if (rc != 0)
 			return rc;
+		/* a try that was cut short says less than the one before */
+		if (before && test_left(deadline) == 0) {
+			free(*why);
+			*why = steal_ptr(&before);
+		}
 		ended = test_ended_text(c);
 		if (ended) {
 			free(*why);

@@ -7,6 +7,8 @@
 #include "builder/build.h"
 #include "images/tree-chunks.h"
 
+enum { DOCUMENT_MAX = 256 << 20 }; /* as manifest.c */
+
 bool test_word_is_app(const char *word)
 {
 	auto_free char *named = mem_printf("manifests/%s/manifest.json", word);
@@ -26,6 +28,7 @@ static int open_app(
 {
 	struct app_choice choice = from->choice;
 	auto_free char *plain = NULL;
+	struct err fault = {0};
 
 	if (mode)
 		choice.mode = mode;
@@ -34,8 +37,13 @@ static int open_app(
 	x->has_app = true;
 	build_names(&x->app.m, &x->own_name, &plain);
 	x->name = x->own_name;
-	if (lock_load_of(&x->lock, &x->app.m, e) < 0)
+	if (lock_load_of(&x->lock, &x->app.m, &fault) < 0) {
+		if (mode && fault.kind == ERR_NOT_FOUND)
+			return 0; /* what is not locked is not built */
+		if (e)
+			*e = fault;
 		return -1;
+	}
 	x->has_lock = true;
 	return lock_check(&x->lock, &x->app.m, e) < 0 ? -1 : 1;
 }
@@ -121,12 +129,36 @@ static int find_mode(struct test_subject *x, const char *mode, struct store *s, 
 	return rc;
 }
 
+/* The document that was built from is merged, and no longer has the modes; tests still name them.
+ */
+static void restore_modes(json_t *document)
+{
+	json_t *modes = json_object(), *t;
+	size_t i;
+
+	json_array_foreach (json_object_get(document, "tests"), i, t) {
+		const char *mode = json_string_value(json_object_get(t, "mode"));
+
+		if (mode)
+			json_object_set_new(modes, mode, json_object());
+	}
+	if (json_object_size(modes))
+		json_object_set(document, "modes", modes);
+	json_decref(modes);
+}
+
 static int parse_bill(struct test_subject *x, struct err *e)
 {
+	auto_json json_t *document = json_parse(x->bill.document, strlen(x->bill.document), e);
+	auto_buf struct buf text = BUF_INIT(DOCUMENT_MAX);
 	struct complaints c = {0};
-	int rc = manifest_parse(
-		&x->parsed, x->name, x->bill.document, strlen(x->bill.document), NULL, &c, e);
+	int rc;
 
+	if (!document)
+		return -1;
+	restore_modes(document);
+	json_text(document, true, &text);
+	rc = manifest_parse(&x->parsed, x->name, text.data, text.len, NULL, &c, e);
 	if (rc < 0 && c.count)
 		fputs(c.text.data, stderr);
 	complaints_fini(&c);
@@ -150,11 +182,8 @@ static int open_image(struct test_subject *x, const struct test_source *from, co
 	rc = mode ? find_mode(x, mode, s, e) : 1;
 	if (rc <= 0)
 		return rc;
-	if (bill_load(&x->bill, s, &x->digest, e) < 0) {
-		if (e && e->kind == ERR_NOT_FOUND)
-			err_hint(e, "tests are in the manifest: name the app, or build it here");
-		return -1;
-	}
+	if (bill_load(&x->bill, s, &x->digest, e) < 0)
+		return err_ctx(e, "tests of %s", from->word);
 	x->has_bill = true;
 	return parse_bill(x, e);
 }

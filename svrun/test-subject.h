@@ -33,7 +33,8 @@ struct test_source {
 bool test_word_is_app(const char *word);
 
 /* The manifest and the lock, in a mode (NULL: that of the choice). s is NULL for an app of which
- * only the plan is wanted. Of an image, the one of its mode: 0 when that was not built; 1; -1.
+ * only the plan is wanted. 1; 0 when there is none in that mode: it is not locked, or of an image,
+ * it was not built; -1.
  * Errors: NOT_FOUND (no such image; it was not built here), USAGE, CORRUPT. */
 int test_subject_open(struct test_subject *x, const struct test_source *from, const char *mode,
 	struct store *s, struct err *e) must_check;

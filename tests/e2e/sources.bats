@@ -443,6 +443,35 @@ layers_of() { # NAME
 	expect_in "$err" "/base/verify/key"
 }
 
+@test "a base that others made stays as it is, also for a machine that has nothing of it" {
+	need_root
+	need_program skopeo
+	new_store
+	registry_plain
+	export SVRUN_CONFIG=$T/config.json
+	echo "{\"registries\": {\"$REGISTRY\": {\"plain-http\": true}}}" >"$SVRUN_CONFIG"
+	make_foreign_image "$T/foreign" it
+	push_with_skopeo "$T/foreign" it team/foreign:1
+	local d
+	d=$(skopeo inspect --tls-verify=false --format '{{.Digest}}' "docker://$REGISTRY/team/foreign:1")
+	on_base on "$REGISTRY/team/foreign:1" "$d" '.files |= map(select(.dest | startswith("/zz/")))'
+	lock "$APP"
+	expect_status 0
+	build "$APP"
+	expect_status 0
+	"$SVRUN" image export "$REGISTRY/team/foreign@$d" 2>/dev/null | tar tf - | grep -v '^./$' | sort >"$T/base.list"
+	"$SVRUN" image export on 2>/dev/null | tar tf - | grep -vE '^(./|zz/.*)$' | sort | cmp - "$T/base.list"
+	"$SVRUN" image push --progress none on "$REGISTRY/team/on:1" >/dev/null
+	"$SVRUN" image export on 2>/dev/null | sha256sum >"$T/sum"
+	export SVRUN_ROOT=$T/second
+	run_split "$SVRUN" image pull --progress none "$REGISTRY/team/on:1"
+	expect_status 0
+	"$SVRUN" image export "$REGISTRY/team/on:1" 2>/dev/null | sha256sum | cmp - "$T/sum"
+	# other tools see it, too
+	pull_with_skopeo team/on:1 "$T/copy" it
+	[ "$(jq '.layers | length' "$T/copy/blobs/sha256/$(jq -r '.manifests[0].digest[7:]' "$T/copy/index.json")")" -gt 2 ]
+}
+
 # ---- rebase ----
 
 @test "rebase: what building on the new base would give, without writing a layer" {

@@ -314,3 +314,31 @@ dpkg_app() { # NAME [JQ-FILTER]
 	build_fails
 	expect_in "$err" "/apt/configure: the image has no dpkg" '"?essential"'
 }
+
+# ---- byte code ----
+
+@test "byte code is made for all that the interpreter finds, unchecked by hash, and the same each time" {
+	need_root
+	local wheel=(/usr/share/python-wheels/wheel-*.whl)
+	[ -e "${wheel[0]}" ] || skip "needs python3-wheel-whl"
+	new_store cache
+	mkdir -p "$T/one/wheels"
+	cp "${wheel[0]}" "$T/one/wheels"
+	printf -- '--no-index\n--find-links wheels\nwheel==%s --hash=sha256:%s\n' "$(basename "${wheel[0]}" | cut -d- -f2)" \
+		"$(sha256sum "${wheel[0]}" | cut -d' ' -f1)" >"$T/one/requirements.txt"
+	dpkg_app one '.apt.configure = "builtin" | .python = {prefix: "/opt/venv", lock: "requirements.txt"}'
+	local first
+	first=$("$SVRUN" image build -q "$APP")
+	run_split "$SVRUN" run --rm one /opt/venv/bin/python3 -c 'if True:
+		import importlib.util, json, wheel
+		for m in json, wheel:
+			with open(importlib.util.cache_from_source(m.__file__), "rb") as f:
+				print(m.__name__, f.read(16)[4])'
+	[ "$out" = $'json 1\nwheel 1' ] || fail "$out $err"
+	[ "$first" = "$("$SVRUN" image build -q --no-cache "$APP")" ]
+	jq '.python.bytecode = "none"' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image lock "$APP" >/dev/null
+	"$SVRUN" image build -q "$APP"
+	run_split "$SVRUN" run --rm one sh -c 'ls /opt/venv/lib/python3.11/site-packages/wheel'
+	[[ $out != *__pycache__* ]] || fail "$out"
+}

@@ -501,6 +501,11 @@ tags() { # NAME
 	pull "$REGISTRY/team/app:single"
 	expect_status 125
 	expect_in "$err" "found: no signature"
+	no_policy
+	empty_store
+	pull "$REGISTRY/team/app:v1"
+	verify k "$REGISTRY/team/app:v1"
+	expect_status 0
 }
 
 # ---- SBOM, provenance, why ----

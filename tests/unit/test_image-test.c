@@ -63,11 +63,13 @@ TEST(a_number_is_the_last_line)
 	expect_wrong(check_text(&x, "5.5"), NULL);
 	expect_wrong(check_text(&x, "loading\n60.2\n\n"), NULL);
 	expect_wrong(check_text(&x, "5.4\n"), "the number is 5.4, expected at least 5.5");
-	expect_wrong(check_text(&x, "7 GB"), "the last line is '7 GB', expected a number");
+	expect_wrong(check_text(&x, "1\nspeed: 7 GB/s"), NULL);
+	expect_wrong(check_text(&x, "speed: .7 GB/s"), "the number is 0.7");
+	expect_wrong(check_text(&x, "9\nspeed?"), "the last line is 'speed?', expected a number");
 	expect_wrong(check_text(&x, ""), "expected a number");
 	expect_wrong(check_text(&x, "nan"), "expected a number");
 	expect_wrong(check_text(&x, "inf"), "expected a number");
-	expect_wrong(check_text(&x, "-1e9"), "the number is -1e9");
+	expect_wrong(check_text(&x, "-1e9"), "the number is -1e+09");
 }
 
 /* ---- JSON ---- */

@@ -80,6 +80,9 @@ static const struct rule_case cases[] = {
 	{.code = 0, {.json = "{"}, {.json = "}"}},
 	{.code = 1, {.json = ", \"nam\": 1}"}, {.json = ", \"x-nam\": 1}"}},
 	{.code = 2, {.json = ", \"name\": \"b\"}"}, {.json = "}"}},
+	{.code = 3,
+		{.json = ", \"build\": {\"scan\": {\"failOn\": \"high\"}}}"},
+		{.json = ", \"build\": {}}"}},
 	{.code = 4,
 		{.json = ", \"x\": "
 			 "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"
@@ -682,6 +685,19 @@ TEST(every_code_has_texts_and_cases)
 	}
 }
 
+/* Codes that the page about manifests lists. */
+TEST(every_code_of_the_parser_is_in_the_table)
+{
+	auto_buf struct buf page = BUF_INIT(1 << 20);
+	size_t n = 0;
+
+	assert_int_equal(file_read(AT_FDCWD, "docs/manifest.md", &page, NULL), 0);
+	for (const char *p = page.data; (p = strstr(p, "| SV")); p++, n++)
+		if (!lint_rule((int)strtoul(p + 4, NULL, 10)))
+			fail_msg("%.7s is no rule", p + 2);
+	assert_true(n > 10);
+}
+
 TEST(the_documentation_is_what_the_table_says)
 {
 	auto_buf struct buf page = BUF_INIT(1 << 20), want = BUF_INIT(1 << 20);
@@ -797,6 +813,7 @@ RUN_TESTS(cmocka_unit_test(every_rule_fires_where_it_should_and_only_there),
 	cmocka_unit_test(every_rule_about_trees_fires_where_it_should_and_only_there),
 	cmocka_unit_test(a_finding_in_a_tree_names_the_input_that_brought_the_file),
 	cmocka_unit_test(every_code_has_texts_and_cases),
+	cmocka_unit_test(every_code_of_the_parser_is_in_the_table),
 	cmocka_unit_test(the_documentation_is_what_the_table_says),
 	cmocka_unit_test(what_is_allowed_with_a_reason_is_left_out),
 	cmocka_unit_test(findings_are_lines_in_the_order_of_the_document),

@@ -324,7 +324,104 @@ TEST(a_lock_of_another_manifest_or_machine_is_refused)
 	manifest_fini(&m);
 }
 
-RUN_TESTS(cmocka_unit_test(every_field_is_read),
+/* ---- what came after the first version ---- */
+
+static const char rest[] =
+	"{\n"
+	" \"schema\": \"svrun.lock/1\", \"manifestDigest\": \"sha256:" HEX
+	"\", \"envelope\": \"sha256:" HEX "\", \"platform\": \"linux/amd64\",\n"
+	" \"apt\": {\"indexes\": [], \"packages\": []}, \"node\": {\"packages\": []},\n"
+	" \"base\": {\"ref\": \"store:base\", \"manifest\": \"sha256:" HEX
+	"\", \"config\": \"sha256:" HEX "\",\n"
+	"  \"layers\": [{\"digest\": \"sha256:" HEX "\", \"diffId\": \"sha256:" HEX
+	"\", \"size\": 7}]},\n"
+	" \"python\": {\"wheels\": [{\"name\": \"a\", \"version\": \"1\", \"file\": "
+	"\"a-1-py3-none-any.whl\",\n"
+	"  \"url\": \"file:../base/a-1-py3-none-any.whl\", \"sha256\": \"" HEX
+	"\", \"size\": 3, \"why\": [\"pylock.toml\"]}]},\n"
+	" \"sources\": [{\"id\": \"g\", \"url\": \"file:repo\", \"commit\": "
+	"\"0123456789012345678901234567890123456789\", \"treeSha256\": \"" HEX "\"},\n"
+	"  {\"id\": \"t\", \"url\": \"https://a.invalid/t.tgz\", \"sha256\": \"" HEX
+	"\", \"size\": 5}],\n"
+	" \"models\": [{\"id\": \"m\", \"setSha256\": \"" HEX "\", \"files\": [{\"path\": \"a/b\", "
+	"\"sha256\": \"" HEX "\", \"size\": 0}]}],\n"
+	" \"files\": [{\"path\": \"../base/text\", \"sha256\": \"" HEX "\", \"size\": 0}]\n"
+	"}\n";
+
+TEST(wheels_sources_models_and_the_base_are_read_and_written)
+{
+	struct lock l, again;
+	struct err e = {0};
+	auto_buf struct buf one = BUF_INIT(1 << 20), two = BUF_INIT(1 << 20);
+
+	if (lock_parse(&l, "lock.json", rest, strlen(rest), &e) < 0)
+		fail_msg("%s", e.text);
+	assert_int_equal(l.envelope.b[0], 0xab);
+	assert_true(l.base.present);
+	assert_int_equal(l.base.nlayers, 1);
+	assert_int_equal(l.base.layers[0].size, 7);
+	assert_string_equal(l.wheels[0].url, "file:../base/a-1-py3-none-any.whl");
+	assert_true(l.sources[0].has_tree && !l.sources[1].has_tree);
+	assert_int_equal(l.sources[1].size, 5);
+	assert_int_equal(l.models[0].nfiles, 1);
+	lock_text(&l, &one);
+	assert_int_equal(lock_parse(&again, "lock.json", one.data, one.len, &e), 0);
+	lock_text(&again, &two);
+	assert_string_equal(one.data, two.data);
+	assert_true(digest_eq(&l.digest, &again.digest));
+	lock_fini(&again);
+	lock_fini(&l);
+}
+
+TEST(hostile_entries_are_refused_by_place)
+{
+	static const struct {
+		const char *from, *to, *error;
+	} table[] = {
+		{"a-1-py3-none-any.whl\",", "../a.whl\",",
+			"/python/wheels/0/file: not a valid value"},
+		{"file:../base/a-1", "file:../../a-1", "/python/wheels/0/url: not a valid value"},
+		{"file:../base/a-1", "http://h/a-1", "/python/wheels/0/url: not a valid value"},
+		{"\"id\": \"t\"", "\"id\": \"a\"", "/sources/1: not in order"},
+		{"\"id\": \"t\"", "\"id\": \"g\"", "/sources/1: the same as the one before"},
+		{"\"path\": \"a/b\"", "\"path\": \"../b\"",
+			"/models/0/files/0/path: not a clean path"},
+		{"../base/text", "../text", "/files/0/path: not a clean path"},
+		{"store:base", "-x", "/base/ref: not a valid value"},
+		{"\"layers\": [{", "\"layers\": [1, {", "/base/layers/0: wrong type"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *at = strstr(rest, table[i].from);
+		auto_free char *s = NULL;
+		struct lock l;
+		struct err e = {0};
+
+		assert_non_null(at);
+		s = mem_printf("%.*s%s%s", (int)(at - rest), rest, table[i].to,
+			at + strlen(table[i].from));
+		assert_int_equal(lock_parse(&l, "lock.json", s, strlen(s), &e), -1);
+		if (!strstr(e.text, table[i].error))
+			fail_msg("%s: %s", table[i].error, e.text);
+	}
+}
+
+TEST(a_lock_has_a_file_for_each_choice)
+{
+	struct manifest m = {.dir = "app"};
+	auto_free char *plain = lock_path(&m), *all = NULL;
+
+	assert_string_equal(plain, "app/lock.json");
+	m.matrix = "cu128";
+	m.mode = "cpu";
+	m.platform = "linux/riscv64";
+	all = lock_path(&m);
+	assert_string_equal(all, "app/lock.cu128.cpu.linux-riscv64.json");
+}
+
+RUN_TESTS(cmocka_unit_test(wheels_sources_models_and_the_base_are_read_and_written),
+	cmocka_unit_test(hostile_entries_are_refused_by_place),
+	cmocka_unit_test(a_lock_has_a_file_for_each_choice), cmocka_unit_test(every_field_is_read),
 	cmocka_unit_test(hostile_locks_are_refused_by_place_and_name),
 	cmocka_unit_test(a_list_out_of_order_or_with_something_twice_is_refused),
 	cmocka_unit_test(too_many_packages_are_refused),

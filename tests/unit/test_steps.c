@@ -117,7 +117,7 @@ static void expect_file(struct world *w, const char *path, const char *text)
 
 	if (rootfs_read(&r, path, &b, NULL) <= 0)
 		fail_msg("/%s is not there", path);
-	assert_string_equal(b.data, text);
+	assert_string_equal(b.data ? b.data : "", text);
 }
 
 static void expect_log(struct world *w, const char *id, const char *text)
@@ -338,9 +338,65 @@ TEST(a_cache_folder_is_kept_from_step_to_step_and_never_in_the_image)
 	teardown(&w);
 }
 
+/* ---- npm ---- */
+
+static const char pack_a[] =
+	"{\"name\":\"a\",\"scripts\":{\"postinstall\":\"echo 3 $PWD >> "
+	"$INIT_CWD/node_modules/a/done\","
+	"\"preinstall\":\"echo 1 $npm_lifecycle_event > done\","
+	"\"install\":\"echo 2 $npm_package_name $npm_package_version >> done; echo said\","
+	"\"test\":\"exit 1\"}}";
+
+static void npm_setup(struct world *w, struct lock_npm *npms, size_t n, const char *const *scripts,
+	size_t nscripts)
+{
+	w->m.node = (struct manifest_node){
+		.present = true, .prefix = "/opt/app", .scripts = words(scripts, nscripts)};
+	w->l.npms = npms;
+	w->l.nnpms = n;
+}
+
+TEST(install_scripts_run_as_npm_runs_them_and_write_below_the_packages_only)
+{
+	static const char *const scripts[] = {"a"};
+	struct lock_npm npms[] = {{.path = "node_modules/a", .name = "a", .version = "1.2.3"},
+		{.path = "node_modules/b", .name = "b", .version = "1.0.0"},
+		{.path = "node_modules/b/node_modules/a", .name = "a", .version = "1.0.0"}};
+	struct world w;
+
+	setup(&w);
+	npm_setup(&w, npms, 3, scripts, 1);
+	put(&w, "opt/app/node_modules/a/package.json", pack_a, 0);
+	put(&w, "opt/app/node_modules/b/package.json", "{\"scripts\":{\"install\":\"exit 1\"}}", 0);
+	put(&w, "opt/app/node_modules/b/node_modules/a/package.json",
+		"{\"scripts\":{\"install\":\": > first\"}}", 0);
+	tree_sort(w.c.tree);
+	run_well(&w, NULL, 0);
+	expect_file(&w, "opt/app/node_modules/a/done",
+		"1 preinstall\n2 a 1.2.3\n3 /opt/app/node_modules/a\n");
+	expect_file(&w, "opt/app/node_modules/b/node_modules/a/first", "");
+	expect_log(&w, "npm:a", "> preinstall: echo 1");
+	expect_log(&w, "npm:b+node_modules+a", "> install: : > first");
+	assert_int_equal(
+		w.c.origins[tree_find(w.c.tree, "opt/app/node_modules/a/done")->origin].kind,
+		ORIGIN_NPM);
+
+	again(&w);
+	put(&w, "opt/app/node_modules/a/package.json", "{\"scripts\":{\"install\":\": > /x\"}}", 0);
+	put(&w, "opt/app/node_modules/b/node_modules/a/package.json", "{}", 0);
+	tree_sort(w.c.tree);
+	expect_error(&w, NULL, 0, "SV061 /node/scripts/0: step npm:a wrote outside: /x");
+
+	static const char *const none[] = {"none"};
+	w.m.node.scripts = words(none, 1);
+	expect_error(&w, NULL, 0, "/node/scripts/0: the lock has no package 'none'");
+	teardown(&w);
+}
+
 RUN_TESTS(cmocka_unit_test(steps_run_in_their_order_and_their_changes_are_merged),
 	cmocka_unit_test(what_a_step_did_is_found_again_until_something_that_it_sees_changes),
 	cmocka_unit_test(a_step_that_writes_elsewhere_is_refused_with_every_path),
 	cmocka_unit_test(a_step_that_fails_says_how_and_where_its_log_is),
 	cmocka_unit_test(a_secret_is_a_file_for_the_step_and_reaches_nothing),
-	cmocka_unit_test(a_cache_folder_is_kept_from_step_to_step_and_never_in_the_image))
+	cmocka_unit_test(a_cache_folder_is_kept_from_step_to_step_and_never_in_the_image),
+	cmocka_unit_test(install_scripts_run_as_npm_runs_them_and_write_below_the_packages_only))
