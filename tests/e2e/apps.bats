@@ -213,3 +213,44 @@ debian_sources() {
 	expect_status 0
 	expect_in "$out" "Hello, world!" "/usr/bin/hello"
 }
+
+# ---- each one's own tests, in its manifest ----
+
+passes_its_tests() { # NAME
+	need_image "$1"
+	run "$SVRUN" image test "$(app_copy "$1")"
+	expect_status 0
+	expect_in "$output" " passed, 0 failed, 0 skipped"
+}
+
+@test "tiny-llama-chat passes its own tests" {
+	passes_its_tests tiny-llama-chat
+}
+
+@test "ocr passes its own tests" {
+	passes_its_tests ocr
+}
+
+@test "pytorch-cpu passes its own tests" {
+	passes_its_tests pytorch-cpu
+}
+
+@test "image-classifier passes its own tests" {
+	passes_its_tests image-classifier
+}
+
+@test "upscaler passes its own tests" {
+	passes_its_tests upscaler
+}
+
+@test "ocr-onnx passes its own tests" {
+	passes_its_tests ocr-onnx
+}
+
+@test "speech passes its own tests" {
+	passes_its_tests speech
+}
+
+@test "jupyter passes its own tests" {
+	passes_its_tests jupyter
+}

@@ -47,10 +47,16 @@ now_ms() {
 
 # ---- images of manifests/ ----
 
-# A copy of an app's folder, where a lock may be made anew. Prints its path.
+# A copy of an app's folder, where a lock may be made anew, beside those it inherits from. Prints its path.
 app_copy() { # NAME
-	local dir=$WORK/apps/$1
-	[ -d "$dir" ] || { cp -r "$TOP/manifests/$1" "$dir.new" && mv "$dir.new" "$dir"; }
+	local dir=$WORK/apps/$1 parent
+	if ! cmp -s "$TOP/manifests/$1/manifest.json" "$dir/manifest.json"; then
+		rm -rf "$dir" "$dir.new" "$dir.built"
+		cp -r "$TOP/manifests/$1" "$dir.new" && mv "$dir.new" "$dir"
+	fi
+	for parent in $(jq -r '.from[]?' "$dir/manifest.json"); do
+		app_copy "$parent" >/dev/null
+	done
 	echo "$dir"
 }
 
@@ -74,6 +80,7 @@ app_build() { # NAME [OPTION...]
 need_image() { # NAME
 	local mark=$WORK/apps/$1.built
 	need_root
+	app_copy "$1" >/dev/null
 	[ ! -e "$mark.failed" ] || fail "the image $1 could not be built" || return 1
 	[ -e "$mark" ] && return
 	if app_build "$1" >"$mark.new"; then
