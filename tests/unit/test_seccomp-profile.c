@@ -18,23 +18,14 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "runtime/caps.h"
+#include "runtime/confine.h"
 #include "runtime/seccomp-profile.h"
-#include "svrun/bundle.h"
 #include "runtime/seccomp.h"
 #include "tests/unit/bpf-run.h"
 
-static uint64_t caps_default(void)
-{
-	const struct run_options none = {.name = NULL};
-	uint64_t caps;
-
-	assert_int_equal(bundle_caps(&none, &caps, NULL), 0);
-	return caps;
-}
-
 TEST(the_default_capabilities_are_dockers)
 {
-	assert_int_equal(caps_default(), 0xa80425fb);
+	assert_int_equal(confine_caps_default(), 0xa80425fb);
 }
 
 enum { ALLOW = SECCOMP_RET_ALLOW, ERR = SECCOMP_RET_ERRNO };
@@ -107,7 +98,7 @@ static const char *const dangerous[] = {"acct", "add_key", "bpf", "clock_settime
 
 TEST(the_default_profile_decides_by_arguments)
 {
-	struct seccomp_prog p = profile(caps_default());
+	struct seccomp_prog p = profile(confine_caps_default());
 
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
 		const struct question *q = &defaults[i];
@@ -121,7 +112,7 @@ TEST(the_default_profile_decides_by_arguments)
 
 TEST(the_default_profile_refuses_every_dangerous_call)
 {
-	struct seccomp_prog p = profile(caps_default());
+	struct seccomp_prog p = profile(confine_caps_default());
 
 	for (size_t i = 0; i < sizeof(dangerous) / sizeof(dangerous[0]); i++)
 		if (ask(&p, dangerous[i], 0, 0) != (ERR | EPERM))
@@ -131,8 +122,8 @@ TEST(the_default_profile_refuses_every_dangerous_call)
 
 TEST(a_granted_capability_allows_its_calls_and_no_others)
 {
-	struct seccomp_prog p = profile(
-		caps_default() | UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_SYS_TIME);
+	struct seccomp_prog p = profile(confine_caps_default() | UINT64_C(1) << CAP_SYS_PTRACE |
+					UINT64_C(1) << CAP_SYS_TIME);
 
 	assert_int_equal(ask(&p, "ptrace", 0, 0), ALLOW);
 	assert_int_equal(ask(&p, "settimeofday", 0, 0), ALLOW);
@@ -149,7 +140,7 @@ TEST(a_granted_capability_allows_its_calls_and_no_others)
 
 TEST(calls_newer_than_the_list_do_not_exist)
 {
-	struct seccomp_prog p = profile(caps_default());
+	struct seccomp_prog p = profile(confine_caps_default());
 	struct seccomp_data d = {.nr = 600, .arch = seccomp_arch_native()};
 
 	assert_int_equal(bpf_run(p.code, p.n, &d), ERR | ENOSYS);
@@ -164,7 +155,7 @@ TEST(calls_newer_than_the_list_do_not_exist)
 
 TEST(the_default_profile_is_a_small_program)
 {
-	struct seccomp_prog p = profile(caps_default());
+	struct seccomp_prog p = profile(confine_caps_default());
 
 	assert_true(p.n < 1000);
 	seccomp_prog_fini(&p);
@@ -277,10 +268,10 @@ TEST(every_difference_from_the_usual_profile_has_a_reason)
 	assert_int_equal(file_read(AT_FDCWD, "/usr/share/containers/seccomp.json", &text, &e), 0);
 	profile = json_parse(text.data, text.len, &e);
 	assert_non_null(profile);
-	theirs = allowed(profile, caps_default());
+	theirs = allowed(profile, confine_caps_default());
 	json_decref(profile);
-	profile = seccomp_profile(caps_default());
-	ours = allowed(profile, caps_default());
+	profile = seccomp_profile(confine_caps_default());
+	ours = allowed(profile, confine_caps_default());
 	json_decref(profile);
 	json_object_foreach (theirs, name, v) {
 		bool there = json_object_get(ours, name);
