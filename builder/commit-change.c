@@ -12,9 +12,9 @@
 static int bad(const char *change, const char *expected, struct err *e)
 {
 	err_set(e, ERR_USAGE, "--change '%.200s': expected %s", change, expected);
-	return err_hint(e,
-		"--change 'ENV A=B', LABEL A=B, USER NAME, WORKDIR /PATH, EXPOSE 80, CMD "
-		"[\"a\"], ENTRYPOINT [\"a\"]");
+	err_hint(e, "--change 'ENV A=B', LABEL A=B, USER NAME, WORKDIR /PATH, EXPOSE 80, CMD "
+		    "[\"a\"], ENTRYPOINT [\"a\"]");
+	return -1;
 }
 
 /* "NAME=VALUE", the value possibly in double quotes, into the two; both malloc'ed. */

@@ -15,6 +15,9 @@ enum { SHOWN = 20 }; /* findings that a text lists */
 /* ---- results ---- */
 
 static void set_result(struct test_result *r, enum test_verdict v, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
+static void set_result(struct test_result *r, enum test_verdict v, const char *fmt, va_list ap)
 {
 	char text[4096];
 

@@ -204,7 +204,7 @@ int sandbox_folder_overlay(struct sandbox_folder *f, struct tree *t, struct stor
 	char options[3][80];
 	/* Renamed folders and changed attributes as copies: what is in upper/ must be all of it.
 	 * Volatile: nothing of it outlives us, so nothing waits for the disk. */
-	const char *data[] = {options[0], options[1], options[2], "redirect_dir=off",
+	const char *data[] = {options[0], options[1], options[2], "redirect_dir=nofollow",
 		"metacopy=off", "index=off", "volatile"};
 
 	if (make_folders(f, t, targets, e) < 0)

@@ -199,11 +199,9 @@ static int have(const struct source_job *j, const struct manifest_source *ms, st
 
 	if (git_has(j->s, ms->commit))
 		return 0;
-	if (local) {
-		url = path = local_repo(j->dir, local, e);
-	} else {
-		url = mirror_url(j->mirrors, ms->url, e);
-	}
+	if (local)
+		path = local_repo(j->dir, local, e);
+	url = local ? path : mirror_url(j->mirrors, ms->url, e);
 	if (!url)
 		return err_ctx(e, "%s/url", j->pointer);
 	progress_begin(j->p, "git", 0);

@@ -101,7 +101,8 @@ static int open_cache(struct running *r, const struct run_cache *c, struct err *
 	auto_free char *folder = mem_printf("cache/mounts/%s", c->id);
 	auto_free char *lock = mem_printf("cache/mounts/%s.lock", c->id);
 
-	if (sys_mkdir_p(s->fd, folder, 0755) < 0)
+	/* For whatever user the step has; nobody else gets into the store. */
+	if (sys_mkdir_p(s->fd, folder, 0755) < 0 || fchmodat(s->fd, folder, 01777, 0) < 0)
 		return err_sys(e, "make %s/%s", s->path, folder);
 
 	auto_fd int fd = sys_openat(s->fd, lock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);

@@ -148,7 +148,7 @@ int steps_run(const struct step_context *x, struct composed *c, struct err *e)
 		steps_add_runs,
 	};
 	struct steps s = {.x = x, .c = c};
-	int rc = 0;
+	int rc = sandbox_sweep(x->s, e);
 
 	for (size_t i = 0; rc == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct step_list l = {0};

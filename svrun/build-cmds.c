@@ -48,9 +48,8 @@ static int push(const struct build_request *r, const struct app *a, struct store
 	struct progress *p, struct err *e)
 {
 	auto_free char *versioned = NULL, *plain = NULL, *ref = NULL;
-	struct push_options o = {.plain_http = r->plain_http,
-		.accepted = r->accepted.v,
-		.naccepted = r->accepted.n};
+	struct push_options o = {
+		.plain_http = r->plain_http, .accepted = r->accepted.v, .naccepted = r->accepted.n};
 	struct push_result result;
 
 	build_names(&a->m, &versioned, &plain);
@@ -102,6 +101,19 @@ static void print_result(
 	output_json(j);
 }
 
+/* Before anybody else gets the image. */
+static int test(const struct build_request *r, const struct app *a, struct err *e)
+{
+	struct test_options o = {.out = stderr, .quiet = r->quiet};
+	int status;
+
+	if (test_app(a->m.path, &r->choice, &o, &status, e) < 0)
+		return -1;
+	return status == 0 ? 0
+			   : err_set(e, ERR_DENIED, "%s:%s does not pass its tests", a->m.name,
+				     a->m.version);
+}
+
 static int deliver(const struct build_request *r, const struct app *a, struct store *s,
 	const struct digest *key, const struct build_result *b, struct progress *p, struct err *e)
 {
@@ -109,6 +121,8 @@ static int deliver(const struct build_request *r, const struct app *a, struct st
 		b->cached     ? "is up to date"
 		: b->imported ? "came out of the shared cache"
 			      : "built");
+	if (r->test && test(r, a, e) < 0)
+		return -1;
 	if ((r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
 		(r->push && push(r, a, s, p, e) < 0))
 		return -1;
@@ -287,6 +301,8 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 		{"locked", 0, OPTION_FLAG, NULL,
 			"fail when anything is other than when the lock was made", &r.locked},
 		{"jobs", 'j', OPTION_STRING, "N", "so many apps at a time", &r.jobs},
+		{"test", 0, OPTION_FLAG, NULL, "run its tests: an image that fails goes nowhere",
+			&r.test},
 		{"push", 0, OPTION_STRING, "REF",
 			"send the image there; REF/ gets NAME:VERSION behind it", &r.push},
 		{"plain-http", 0, OPTION_FLAG, NULL, "push without TLS", &r.plain_http},
@@ -307,8 +323,8 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 		{"quiet", 'q', OPTION_FLAG, NULL, "print the manifest's digest only", &r.quiet},
 		{0},
 	};
-	/* Steps run programs that come from packages: our own file must be out of their reach. Before
-	 * the options are parsed, which moves the words that are handed on. */
+	/* Steps run programs that come from packages: our own file must be out of their reach.
+	 * Before the options are parsed, which moves the words that are handed on. */
 	bool ready = geteuid() != 0 || test_protect(argv, e) == 0;
 	int n = ready ? options_parse(self, options, argc, argv, false, e) : -1;
 	int rc = n >= 0 ? build(&r, argv + n, argc - n, e) : -1;

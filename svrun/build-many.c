@@ -75,6 +75,8 @@ static const char **make_argv(const struct build_request *r, const char *app)
 		argv[n++] = "--locked";
 	if (r->no_cache)
 		argv[n++] = "--no-cache";
+	if (r->test)
+		argv[n++] = "--test";
 	if (r->plain_http)
 		argv[n++] = "--plain-http";
 	argv[n++] = "--";

@@ -6,7 +6,7 @@
 
 struct build_request {
 	const char *progress, *compression, *jobs, *push, *cache_from, *cache_to, *format;
-	bool no_cache, timings, quiet, all, locked, json, plain_http;
+	bool no_cache, test, timings, quiet, all, locked, json, plain_http;
 	struct app_choice choice;
 	struct option_list secrets, accepted;
 };

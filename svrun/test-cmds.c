@@ -33,6 +33,11 @@ struct testing {
 	size_t n;
 };
 
+static FILE *out_of(const struct testing *x)
+{
+	return x->o->out ? x->o->out : stdout;
+}
+
 /* ---- which tests ---- */
 
 static bool is_wanted(const struct testing *x, const struct manifest_test *t)
@@ -125,8 +130,8 @@ static void print_result(const struct testing *x, const struct test_result *r)
 	if (x->o->json || (x->o->quiet && r->verdict == TEST_PASSED))
 		return;
 	test_lines(r, &b);
-	fwrite(b.data, 1, b.len, stdout);
-	fflush(stdout);
+	fwrite(b.data, 1, b.len, out_of(x));
+	fflush(out_of(x));
 }
 
 static void finish(struct testing *x, size_t i, double begun)
@@ -313,9 +318,9 @@ static int report(const struct testing *x, struct err *e)
 
 	if (x->o->json) {
 		test_json_report(x->v, x->n, x->name, &b);
-		fwrite(b.data, 1, b.len, stdout);
+		fwrite(b.data, 1, b.len, out_of(x));
 	} else if (!x->o->quiet) {
-		printf("%zu passed, %zu failed, %zu skipped\n", count(x, TEST_PASSED),
+		fprintf(out_of(x), "%zu passed, %zu failed, %zu skipped\n", count(x, TEST_PASSED),
 			count(x, TEST_FAILED), count(x, TEST_SKIPPED));
 	}
 	return x->o->junit ? write_junit(x, e) : 0;

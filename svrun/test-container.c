@@ -19,6 +19,7 @@
 #include "images/workers.h"
 #include "svrun/bundle.h"
 #include "svrun/command.h"
+#include "svrun/run-policy.h"
 
 enum { STOP_SECONDS = 3, STOP_WAIT_MS = 8000, POLL_MS = 10, PIECE = 16384, WORDS_MAX = 4096 };
 enum { TAIL_BYTES = 32 << 10 };
@@ -140,7 +141,7 @@ char *test_container_tail(const struct test_container *c)
 struct words {
 	struct arena a;
 	char *v[WORDS_MAX + 1];
-	int n;
+	int n, image; /* v[image]: by its digest */
 };
 
 static int add(struct words *w, const char *word, struct err *e)
@@ -235,6 +236,7 @@ static int make_words(struct words *w, const struct test_container *c,
 	}
 	if (o->argv.n && add_expanded(w, o->m, "--entrypoint", o->argv.v[0], e) < 0)
 		return -1;
+	w->image = w->n;
 	if (add(w, o->image, e) < 0 || add(w, "--", e) < 0)
 		return -1;
 	for (size_t i = 1; i < o->argv.n; i++)
@@ -256,6 +258,7 @@ static void become_run(struct words *w, int out, int err, pid_t parent)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setenv(RUN_ADMITTED, w->v[w->image], 1);
 	setpgid(0, 0); /* ^C is for the test, which then stops us in its way */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || null < 0 ||
 		sys_dup3(null, 0, 0) < 0 || sys_dup3(out, 1, 0) < 0 || sys_dup3(err, 2, 0) < 0)

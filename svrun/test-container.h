@@ -34,7 +34,7 @@ struct test_container {
 
 struct test_container_options {
 	const struct manifest *m;   /* its resources are the limits */
-	const char *image;          /* as `svrun run` takes it */
+	const char *image;          /* by its digest */
 	struct strings argv;        /* instead of the image's entrypoint and command; n 0: those */
 	struct pairs env;           /* on top of the image's */
 	const char *user, *workdir; /* NULL: the image's */

@@ -11,6 +11,7 @@
 enum {
 	START_MS = 60000,
 	ENDING_MS = 300,
+	LOGGER_MS = 50,
 	RETRY_MS = 100,
 	SHOWN = 300,
 	STATUS_LOW = 200,
@@ -29,6 +30,8 @@ bool test_has_gpu(void)
 
 static void keep_tail(struct test_result *r, const struct test_container *c)
 {
+	if (!c->ended)
+		(void)poll(NULL, 0, LOGGER_MS); /* what it has just said is on its way */
 	free(r->log);
 	r->log = test_container_tail(c);
 }

@@ -12,7 +12,7 @@ struct test_run {
 	int signals;      /* of test_container_start() */
 	const char *logs; /* folder, with a slash at its end: LOGS/TEST.log, LOGS/service.log */
 	const struct manifest *m; /* in the mode of the image */
-	const char *image;        /* as `svrun run` takes it */
+	const char *image;        /* by its digest */
 	struct test_container service;
 	bool has_service, ready;
 	char *failure; /* why it did not become ready: for the tests that come after */

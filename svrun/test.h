@@ -2,13 +2,16 @@
 #ifndef SVRUN_TEST_H
 #define SVRUN_TEST_H
 
+#include <stdio.h>
+
 #include "svrun/app.h"
 
 struct test_options {
 	const char *stage;              /* "plan", "image", "run"; NULL: all */
 	const struct option_list *only; /* ids; NULL or empty: all */
 	const char *junit;              /* a file to write; NULL: none */
-	bool json;                      /* a document on stdout instead of lines */
+	bool json;                      /* a document instead of lines */
+	FILE *out;                      /* NULL: standard output */
 	bool quiet;                     /* only what failed, and no summary */
 	bool allow_skip;                /* a required test that is skipped has not failed */
 };

@@ -362,3 +362,63 @@ expect_verdict() { # ID VERDICT [PART]
 		done
 	done
 }
+
+@test "libraries that the loader would not find, and findings of lint" {
+	make_service '[
+		{id: "found", stage: "image", type: "elf", paths: ["/usr/lib/libmain.so"], expect: {allowUnresolved: ["libc.so.*"]}},
+		{id: "lost", stage: "image", type: "elf", paths: ["/opt/**"], expect: {allowUnresolved: ["libc.so.*"]}},
+		{id: "known", stage: "image", type: "elf", expect: {unresolved: ["libgone.so"], allowUnresolved: ["libc.so.*"]}},
+		{id: "whole", stage: "image", type: "elf", expect: {unresolved: ["libother.so", "libgone.so", "libc.so.6"]}},
+		{id: "loose", stage: "image", type: "lint", rules: ["SV072"]},
+		{id: "links", stage: "image", type: "lint", rules: ["SV101"]},
+		{id: "planned", stage: "plan", type: "lint", rules: ["SV070"]}
+	]'
+	cd "$T"
+	echo 'int f(void) { return 1; }' >f.c
+	gcc -shared -fPIC -o libused.so -Wl,-soname,libused.so f.c
+	gcc -shared -fPIC -o libgone.so -Wl,-soname,libgone.so f.c
+	echo 'int f(void); int g(void) { return f(); }' >g.c
+	gcc -shared -fPIC -o "$APP/libmain.so" g.c -L. -lused
+	gcc -shared -fPIC -o "$APP/libbad.so" g.c -L. -lgone
+	cp libused.so "$APP/"
+	jq '.files += [{dest: "/usr/lib/libmain.so", from: "libmain.so"}, {dest: "/usr/lib/libused.so", from: "libused.so"},
+		{dest: "/opt/libbad.so", from: "libbad.so"}, {dest: "/etc/open", inline: "x", mode: "0666"}]' \
+		"$APP/manifest.json" >new.json
+	cp new.json "$APP/manifest.json"
+	lock_and_build "$APP" >/dev/null
+	run_tests
+	expect_status 1
+	for id in found known; do expect_verdict $id passed; done
+	expect_verdict lost failed "/opt/libbad.so needs libgone.so"
+	expect_verdict whole failed "libother.so was expected to be unresolved, and nothing lacks it"
+	expect_verdict loose failed "SV072: "
+	expect_in "$(verdict_of loose)" "/etc/open"
+	expect_verdict planned failed "SV070: "
+}
+
+@test "build --test delivers what passes" {
+	make_service '[{id: "says", stage: "run", type: "exec", argv: ["/bin/serve", "say"], expect: {stdout: {equals: "hello"}}}]'
+	run_split "$SVRUN" image build --test --progress none "$APP"
+	expect_status 0
+	expect_in "$err" "ok       says" "1 passed, 0 failed"
+	[[ $out == sha256:* ]]
+	jq '.tests[0].expect.stdout.equals = "other"' "$APP/manifest.json" >"$T/new"
+	cp "$T/new" "$APP/manifest.json"
+	run_split "$SVRUN" image build --test -q "$APP"
+	expect_status 125
+	expect_in "$err" "FAILED   says" "it is 'hello?', expected 'other'" "served:1 does not pass its tests"
+	[ -z "$out" ]
+	expect_nothing_left "$SVRUN_ROOT"
+}
+
+@test "a policy that wants signatures does not stand in the way: images are signed after their tests" {
+	make_service '[{id: "says", stage: "run", type: "exec", argv: ["/bin/serve", "say"]}]'
+	SVRUN_KEY_PASSWORD='' "$SVRUN" image key "$T/good" >/dev/null
+	jq -n '{schema: "svrun.policy/1", keys: {good: {file: "good.pub"}}, default: {action: "signed", keys: ["good"]}, rules: []}' >"$T/policy"
+	jq -n --arg p "$T/policy" '{policy: $p}' >"$T/config"
+	export SVRUN_CONFIG=$T/config
+	run_split "$SVRUN" run --rm served say
+	expect_status 125
+	run_tests
+	expect_status 0
+}

@@ -9,7 +9,7 @@ step_app() { # NAME RUN [JQ-FILTER]
 	need_root
 	need_program busybox
 	file -L "$(command -v busybox)" | grep -q 'statically linked' || skip "needs a static busybox"
-	[ -e "$SVRUN_ROOT/oci-layout" ] || new_store
+	[ "$SVRUN_ROOT" != "$WORK/store" ] || new_store
 	make_app "$1" '.files += [{dest: "/bin/busybox", from: "busybox", mode: "0755"},
 			{id: "in", dest: "/data/in", inline: "v1\n"}]
 		| .dirs = [{path: "/out"}, {path: "/tmp", mode: "1777"}]
