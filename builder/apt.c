@@ -76,14 +76,14 @@ static int locate(const struct manifest *m, const struct buf *q, struct err *e)
 {
 	for (size_t i = 0; i < m->apt.packages.n; i++) {
 		auto_free char *pointer = mem_printf("/apt/packages/%zu", i);
-		int line, col;
 
 		if (!names_package(slice_buf(q), apt_asked_name(m->apt.packages.v[i])))
 			continue;
-		json_doc_locate(&m->doc, pointer, false, &line, &col);
-		return err_ctx(e, "%s:%d:%d: %s", m->path, line, col, pointer);
+		err_ctx(e, "%s", pointer);
+		return manifest_at(m, pointer, e);
 	}
-	return err_ctx(e, "%s: /apt/packages", m->path);
+	err_ctx(e, "/apt/packages");
+	return manifest_at(m, "/apt/packages", e);
 }
 
 static int unresolvable(

@@ -146,18 +146,13 @@ static int init(const char *repo, struct err *e)
 	return git(repo, args, (struct proc){.seconds = 60}, e);
 }
 
-int git_fetch(struct store *s, const char *url, const char *commit, struct err *e)
+/* keep: where it is kept then, or NULL. */
+static int fetch(
+	struct store *s, const char *url, const char *commit, const char *keep, struct err *e)
 {
-	struct digest turn_of = digest_of(commit, strlen(commit));
 	auto_free char *name = mem_printf("cache/partial/git-%s", commit),
-		       *final = mem_printf("cache/git/%s", commit),
 		       *repo = mem_printf("%s/%s", s->path, name);
-	auto_fd int turn = store_work_lock(s, &turn_of, e);
 
-	if (turn < 0)
-		return -1;
-	if (git_has(s, commit))
-		return 0;
 	if (sys_mkdir_p(s->fd, "cache/partial", 0700) < 0 ||
 		sys_mkdir_p(s->fd, "cache/git", 0700) < 0 || sys_remove_tree(s->fd, name) < 0)
 		return err_sys(e, "%s/cache", s->path);
@@ -165,9 +160,28 @@ int git_fetch(struct store *s, const char *url, const char *commit, struct err *
 		(void)!sys_remove_tree(s->fd, name);
 		return -1;
 	}
-	if (sys_renameat(s->fd, name, s->fd, final) < 0)
+	if ((keep ? sys_renameat(s->fd, name, s->fd, keep) : sys_remove_tree(s->fd, name)) < 0)
 		return err_sys(e, "rename %s", repo);
 	return 0;
+}
+
+int git_fetch(struct store *s, const char *url, const char *commit, struct err *e)
+{
+	struct digest turn_of = digest_of(commit, strlen(commit));
+	auto_free char *final = mem_printf("cache/git/%s", commit);
+	auto_fd int turn = store_work_lock(s, &turn_of, e);
+
+	if (turn < 0)
+		return -1;
+	return git_has(s, commit) ? 0 : fetch(s, url, commit, final, e);
+}
+
+int git_ask(struct store *s, const char *url, const char *commit, struct err *e)
+{
+	struct digest turn_of = digest_of(commit, strlen(commit));
+	auto_fd int turn = store_work_lock(s, &turn_of, e);
+
+	return turn < 0 ? -1 : fetch(s, url, commit, NULL, e);
 }
 
 /* ---- the tree ---- */

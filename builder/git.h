@@ -15,6 +15,9 @@ bool git_has(struct store *s, const char *commit);
  * NETWORK, SYSTEM (no git). */
 int git_fetch(struct store *s, const char *url, const char *commit, struct err *e) must_check;
 
+/* Is the commit still to be had there? Fetched again, into nothing. Errors: as above. */
+int git_ask(struct store *s, const char *url, const char *commit, struct err *e) must_check;
+
 struct git_file {
 	uint32_t mode;    /* 0100644, 0100755, 0120000; 0160000: a submodule */
 	const char *id;   /* of the blob: 40 hex */

@@ -15,14 +15,18 @@ enum { QUOTED = 200, LINE_MAX_SEEN = 1024 };
 /* The beginning of a text, on one line; malloc'ed. */
 static char *quoted(const char *text, size_t n)
 {
-	char *s = mem_alloc(QUOTED + sizeof("..."));
-	size_t len = n < QUOTED ? n : QUOTED;
+	char *s = mem_alloc(2 * QUOTED + sizeof("..."));
+	size_t len = n < QUOTED ? n : QUOTED, at = 0;
 
-	for (size_t i = 0; i < len; i++)
-		s[i] = text[i] == '\0' ? '?' : text[i];
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\n')
+			s[at++] = '\\';
+		s[at++] = text[i] == '\0' ? '?' : text[i] == '\n' ? 'n' : text[i];
+	}
+	s[at] = '\0';
 	str_plain(s, "");
 	if (n > len)
-		memcpy(s + len, "...", sizeof("..."));
+		memcpy(s + at, "...", sizeof("..."));
 	return s;
 }
 

@@ -14,6 +14,7 @@ enum test_verdict { TEST_PASSED, TEST_FAILED, TEST_SKIPPED };
 struct test_result {
 	const struct manifest_test *test;
 	enum test_verdict verdict; /* a required test that is skipped has failed */
+	bool unseen;               /* it has failed because it was skipped */
 	double seconds;
 	char *text; /* what was expected and found, or why it was skipped; malloc'ed; may be NULL */
 	char *log;  /* of one that failed: the last lines of its container; may be NULL */

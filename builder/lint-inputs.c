@@ -20,18 +20,27 @@ void lint_010(struct lint_pass *p)
 		lint_found(p, "/base", "digest", "the base is not named by its digest");
 }
 
+static bool is_locked(const struct lint_pass *p, const char *id)
+{
+	for (size_t i = 0; p->l && i < p->l->nmodels; i++)
+		if (str_eq(p->l->models[i].id, id))
+			return true;
+	return false;
+}
+
 /* Weights that are not in the image are fetched by whoever starts it. (The revision of a hub is a
- * commit.) */
+ * commit; a lock has the digests of what the manifest does not say.) */
 static void models_without_digests(struct lint_pass *p)
 {
 	for (size_t i = 0; i < p->m->nmodels; i++) {
 		const struct manifest_model *o = &p->m->models[i];
 
-		if (o->delivery == DELIVERY_RUNTIME && !o->nfiles &&
+		if (o->delivery == DELIVERY_RUNTIME && !o->nfiles && !is_locked(p, o->id) &&
 			!(o->source == MODEL_HF && o->revision) &&
 			!(o->source == MODEL_OCI && o->source_url &&
 				strstr(o->source_url, "@sha256:")))
-			lint_found(p, lint_text(p, "/models/%zu", i), "files with sha256 and size",
+			lint_found(p, lint_text(p, "/models/%zu", i),
+				"files with sha256 and size, or a lock",
 				"the model '%s' is fetched at the start, whatever it is then",
 				o->id);
 	}

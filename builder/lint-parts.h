@@ -72,6 +72,8 @@ void lint_023(struct lint_pass *p);
 void lint_024(struct lint_pass *p);
 void lint_025(struct lint_pass *p);
 void lint_070(struct lint_pass *p);
+void lint_073(struct lint_pass *p);
+void lint_074(struct lint_pass *p);
 void lint_132(struct lint_pass *p);
 void lint_160(struct lint_pass *p);
 /* builder/lint-gpu.c */

@@ -164,6 +164,77 @@ void lint_070(struct lint_pass *p)
 		lint_found(p, "/user", "a user, like 1000:1000", "the program runs as root");
 }
 
+/* "$PATH:/x", but not "$1" or a price. */
+static bool names_variable(const char *s)
+{
+	while ((s = strchr(s, '$')))
+		if (*++s == '_' || (*s >= 'A' && *s <= 'Z') || (*s >= 'a' && *s <= 'z'))
+			return true;
+	return false;
+}
+
+static void look_for_variables(struct lint_pass *p, const char *pointer, const struct pairs *env)
+{
+	for (size_t i = 0; i < env->n; i++)
+		if (names_variable(env->v[i].value))
+			lint_found(p, lint_below(p, pointer, env->v[i].name), NULL,
+				"%s gets '%.64s' as it stands", env->v[i].name, env->v[i].value);
+}
+
+void lint_073(struct lint_pass *p)
+{
+	const struct manifest *m = p->m;
+
+	look_for_variables(p, "/env", &m->env);
+	for (size_t i = 0; i < m->nservices; i++)
+		look_for_variables(p, lint_text(p, "/services/%zu/env", i), &m->services[i].env);
+	for (size_t i = 0; i < m->nruns; i++)
+		look_for_variables(p, lint_text(p, "/run/%zu/env", i), &m->runs[i].env);
+	for (size_t i = 0; i < m->nmodes; i++)
+		look_for_variables(
+			p, lint_text(p, "/modes/%s/env", m->modes[i].name), &m->modes[i].env);
+}
+
+/* Others may write /etc/passwd: a base image, steps, what is unpacked. */
+static bool others_make_users(const struct manifest *m)
+{
+	for (size_t i = 0; i < m->nfiles; i++)
+		if (str_eq(m->files[i].dest, "/etc/passwd"))
+			return true;
+	return m->base.type != BASE_SCRATCH || m->nruns || m->nsources;
+}
+
+/* Of base-passwd, which is essential; what else packages make is made by few. */
+static bool is_made(const struct lint_pass *p, const char *name)
+{
+	static const char *const debian[] = {"root", "daemon", "bin", "sys", "sync", "games", "man",
+		"lp", "mail", "news", "uucp", "proxy", "www-data", "backup", "list", "irc", "gnats",
+		"nobody", "_apt", NULL};
+
+	for (size_t i = 0; i < p->m->nusers; i++)
+		if (str_eq(p->m->users[i].name, name))
+			return true;
+	return p->m->apt.present ? lint_listed(name, debian) : str_eq(name, "root");
+}
+
+static void check_user(struct lint_pass *p, const char *pointer, const char *user)
+{
+	const char *name = user ? lint_text(p, "%.*s", (int)strcspn(user, ":"), user) : "0";
+
+	if (name[strspn(name, "0123456789")] && !is_made(p, name))
+		lint_found(p, pointer, "one of users", "nothing makes the user '%s'%s", name,
+			p->m->apt.present ? ", unless a package does" : "");
+}
+
+void lint_074(struct lint_pass *p)
+{
+	if (others_make_users(p->m))
+		return;
+	check_user(p, "/user", p->m->user);
+	for (size_t i = 0; i < p->m->nservices; i++)
+		check_user(p, lint_text(p, "/services/%zu/user", i), p->m->services[i].user);
+}
+
 void lint_132(struct lint_pass *p)
 {
 	for (size_t i = 0; i < p->m->ninputs; i++) {

@@ -31,6 +31,29 @@ static int lock_debs(struct lock *l, const struct manifest *m, struct mirrors *m
 	return rc;
 }
 
+/* A base that has packages has their database, too, which ours would replace: known now, and not
+ * only when all has been fetched. */
+static int check_base(const struct lock *l, const struct manifest *m, struct store *s,
+	struct progress *p, struct err *e)
+{
+	struct base_image b;
+	bool has;
+
+	if (!m->apt.present)
+		return 0;
+	if (base_image_open(&b, l, s, p, e) < 0)
+		return err_ctx(e, "base %s", m->base.ref);
+	has = tree_resolve(b.tree, "var/lib/dpkg/status");
+	base_image_close(&b);
+	if (!has)
+		return 0;
+	err_set(e, ERR_UNSUPPORTED,
+		"/apt: the base image has packages of its own, whose database ours would replace");
+	err_hint(e, "inherit from the base's manifest (\"from\"), or take the base alone and leave "
+		    "apt out: a run step can unpack what lies in sources");
+	return manifest_at(m, "/apt", e);
+}
+
 /* The debs and the base come before the wheels, whose tags they decide. */
 static int make(struct lock *l, const struct manifest *m, struct mirrors *mirrors, struct store *s,
 	const struct lock_secrets *secrets, struct progress *p, struct err *e)
@@ -42,8 +65,10 @@ static int make(struct lock *l, const struct manifest *m, struct mirrors *mirror
 		.nsecrets = secrets->n,
 		.p = p};
 
-	if (local_lock(l, m, e) < 0 || lock_debs(l, m, mirrors, p, e) < 0 ||
-		(m->base.type == BASE_OCI && base_image_lock(l, m, s, p, e) < 0) ||
+	if (local_lock(l, m, e) < 0 ||
+		(m->base.type == BASE_OCI &&
+			(base_image_lock(l, m, s, p, e) < 0 || check_base(l, m, s, p, e) < 0)) ||
+		lock_debs(l, m, mirrors, p, e) < 0 ||
 		(m->python.present && python_lock(l, m, mirrors, s, e) < 0) ||
 		(m->node.present && npm_lock(l, m, e) < 0) ||
 		(m->nsources && source_lock(l, m, mirrors, s, p, e) < 0) ||

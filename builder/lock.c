@@ -128,10 +128,26 @@ int lock_load_of(struct lock *l, const struct manifest *m, struct err *e)
 
 /* ---- does it belong to the manifest? ---- */
 
+/* What may be done with a model changes nothing of what it is. */
+static json_t *without_licenses(const json_t *models)
+{
+	json_t *out = json_array(), *v;
+	size_t i;
+
+	json_array_foreach ((json_t *)(uintptr_t)models, i, v) {
+		json_t *model = json_copy(v);
+
+		json_object_del(model, "license");
+		json_array_append_new(out, model);
+	}
+	return out;
+}
+
 /* The manifest's keys that name inputs. */
 struct digest lock_manifest_digest(const struct manifest *m)
 {
-	static const char *const keys[] = {"apt", "python", "node", "sources", "models"};
+	static const char *const keys[] = {"apt", "python", "node", "sources"};
+	const json_t *models = json_object_get(m->doc.root, "models");
 	auto_json json_t *parts = json_object();
 	json_t *from = json_array();
 
@@ -141,6 +157,8 @@ struct digest lock_manifest_digest(const struct manifest *m)
 		if (v)
 			json_object_set(parts, keys[i], v);
 	}
+	if (models)
+		json_object_set_new(parts, "models", without_licenses(models));
 	for (size_t i = 0; i < m->nfiles; i++)
 		if (m->files[i].from)
 			json_array_append_new(from, json_string(m->files[i].from));

@@ -39,6 +39,7 @@ static const struct key mode_keys[] = {
 static const struct schema mode_schema = {.keys = mode_keys, .size = sizeof(struct manifest_mode)};
 
 static const struct key manifest_keys[] = {
+	{"$schema", V_STRING, .rule = &rule_line}, /* of editors: nothing is kept of it */
 	{"schema", V_WORD, .required = true, .choices = schemas},
 	{"name", V_STRING, .required = true, .rule = &rule_name,
 		SCHEMA_FIELD(struct manifest, name)},

@@ -36,6 +36,20 @@ void complaints_fini(struct complaints *c)
 	*c = (struct complaints){0};
 }
 
+int manifest_at(const struct manifest *m, const char *pointer, struct err *e)
+{
+	const char *file;
+	int line, col;
+
+	if (m->source) {
+		resolved_place(m->source, pointer, false, &file, &line, &col);
+	} else { /* put together, not read */
+		file = m->path ? m->path : "manifest.json";
+		json_doc_locate(&m->doc, pointer, false, &line, &col);
+	}
+	return err_ctx(e, "%s:%d:%d", file, line, col);
+}
+
 void manifest_fini(struct manifest *m)
 {
 	arena_fini(&m->arena);

@@ -542,6 +542,9 @@ int manifest_load(struct manifest *m, const char *app, const struct manifest_cho
 /* The same from text in memory; path is what errors call it, and its folder is m->dir. */
 int manifest_parse(struct manifest *m, const char *path, const void *text, size_t n,
 	const struct manifest_choice *choice, struct complaints *c, struct err *e) must_check;
+/* Put "FILE:LINE:COL" before the message of e, which is about the value at a JSON pointer of the
+ * merged document: the file is that which the value came from. Returns -1. */
+int manifest_at(const struct manifest *m, const char *pointer, struct err *e);
 void manifest_fini(struct manifest *m);
 void complaints_fini(struct complaints *c);
 

@@ -9,7 +9,7 @@
 static const struct value *operation(const struct value *v)
 {
 	for (size_t i = 0; v->kind == JSON_OBJECT && i < v->n; i++)
-		if (v->v[i]->key[0] == '$')
+		if (v->v[i]->key[0] == '$' && !str_eq(v->v[i]->key, "$schema")) /* editors' */
 			return v->v[i];
 	return NULL;
 }

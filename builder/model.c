@@ -207,6 +207,13 @@ static const char *license_id(const struct manifest_model *m)
 	return m->license.name ? m->license.name : m->id;
 }
 
+static int model_at(const struct manifest *m, size_t i, const char *member, struct err *e)
+{
+	auto_free char *pointer = mem_printf("/models/%zu%s", i, member);
+
+	return manifest_at(m, pointer, e);
+}
+
 int model_gate(const struct manifest *m, const struct strings *accepted, struct err *e)
 {
 	for (size_t i = 0; i < m->nmodels; i++) {
@@ -221,7 +228,8 @@ int model_gate(const struct manifest *m, const struct strings *accepted, struct 
 		err_set(e, ERR_DENIED,
 			"/models/%zu/license: the licence '%s' of %s must be accepted%s", i, id,
 			x->id, x->license.acceptance == ACCEPT_ORG ? " by your organisation" : "");
-		return err_hint(e, "read it, then: --accept-license '%s'", id);
+		err_hint(e, "read it, then: --accept-license '%s'", id);
+		return model_at(m, i, "/license", e);
 	}
 	return 0;
 }

@@ -348,8 +348,9 @@ static int check_guard(const struct locking *k, struct err *e)
 				continue;
 			err_set(e, ERR_USAGE, "SV050: /python/guard: %s would be %s, not %s",
 				w->name, w->version, guard->v[g].value);
-			return err_hint(
-				e, "lock a version that fits, or change what the guard asks for");
+			err_hint(e, "lock a version that fits, or change what the guard asks for");
+			return manifest_at(k->m,
+				arena_printf(k->target.a, "/python/guard/%s", guard->v[g].name), e);
 		}
 	return 0;
 }
@@ -359,8 +360,12 @@ static int lock_all(struct locking *k, struct err *e)
 	if (k->m->python.lock && take_lock(k, e) < 0)
 		return -1;
 	for (size_t i = 0; i < k->m->python.nwheels; i++)
-		if (take_pin(k, i, e) < 0)
-			return err_ctx(e, "/python/wheels/%zu", i);
+		if (take_pin(k, i, e) < 0) {
+			const char *pointer = arena_printf(k->target.a, "/python/wheels/%zu", i);
+
+			err_ctx(e, "%s", pointer);
+			return manifest_at(k->m, pointer, e);
+		}
 	if (merge_doubles(&k->list, e) < 0 || check_guard(k, e) < 0)
 		return -1;
 	k->l->nwheels = k->list.n;

@@ -134,7 +134,7 @@ static void drop_nulls(struct value *v, const struct key *k)
 
 static void make_json(struct resolved *r)
 {
-	static const char *const gone[] = {"from", "vars", "matrix", "modes"};
+	static const char *const gone[] = {"$schema", "from", "vars", "matrix", "modes"};
 
 	r->values = json_object();
 	for (size_t i = 0; i < r->vars.n; i++)

@@ -225,3 +225,10 @@ const struct rule rule_mode_name = {.ok = rule_is_name,
 	.expected = "a-z 0-9 . _ -, at most 64 characters, a letter or digit at both ends"};
 const struct rule rule_iso_date = {.ok = is_iso_date, .expected = "YYYY-MM-DD"};
 const struct rule rule_sbom = {.ok = is_sbom, .expected = "spdx-2.3 or cyclonedx-1.5"};
+
+const char *rule_variable_hint(const struct rule *rule)
+{
+	if (rule == &rule_env_value)
+		return "no shell reads env: write out what it shall be, or declare it in vars";
+	return rule == &rule_arg ? "a shell's variable can be written without braces" : NULL;
+}

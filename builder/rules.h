@@ -40,4 +40,8 @@ extern const struct rule rule_date, rule_deb_name, rule_deb_version, rule_deb_ar
 	rule_fingerprint, rule_npm_name, rule_npm_version, rule_integrity, rule_npm_bin,
 	rule_npm_command, rule_npm_path, rule_digest, rule_platform;
 
+/* What to do where a "${NAME}" stands that is no variable of the manifest; NULL: nothing more is
+ * known. Environments are set without a shell. */
+const char *rule_variable_hint(const struct rule *rule);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "builder/document.h"
+#include "builder/rules.h"
 
 enum { STRING_BYTES = 4096 };
 
@@ -69,7 +70,7 @@ static bool variables_ok(struct reader *r, const char *s, const struct rule *rul
 			(struct fault){.code = SV_VARIABLE,
 				.byte = (size_t)(bad - s),
 				.expected = "${runtime:cpus}, ${runtime:gpus} or ${runtime:memMiB}",
-				.hint = "a shell's variable can be written without braces"},
+				.hint = rule_variable_hint(rule)},
 			"unknown variable '%.*s'", len > 64 ? 64 : len, bad);
 	return false;
 }

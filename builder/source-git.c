@@ -191,13 +191,17 @@ static char *local_repo(const char *dir, const char *path, struct err *e)
 	return mem_strdup(where);
 }
 
-static int have(const struct source_job *j, const struct manifest_source *ms, struct err *e)
+/* ask: the address must have it, even if it was fetched before from another one: a lock says that
+ * it can be had there. */
+static int have(
+	const struct source_job *j, const struct manifest_source *ms, bool ask, struct err *e)
 {
+	bool here = git_has(j->s, ms->commit);
 	const char *local = source_local(ms);
 	auto_free char *path = NULL;
 	const char *url;
 
-	if (git_has(j->s, ms->commit))
+	if (here && !ask)
 		return 0;
 	if (local)
 		path = local_repo(j->dir, local, e);
@@ -205,7 +209,7 @@ static int have(const struct source_job *j, const struct manifest_source *ms, st
 	if (!url)
 		return err_ctx(e, "%s/url", j->pointer);
 	progress_begin(j->p, "git", 0);
-	if (git_fetch(j->s, url, ms->commit, e) < 0)
+	if ((here ? git_ask : git_fetch)(j->s, url, ms->commit, e) < 0)
 		return err_ctx(e, "%s/url: %s", j->pointer, ms->url);
 	progress_end(j->p);
 	return 0;
@@ -217,7 +221,7 @@ static int lock_git(const struct source_job *j, const struct manifest_source *ms
 	if (!ms->url || !ms->commit)
 		return err_set(e, ERR_USAGE, "%s: missing key '%s'", j->pointer,
 			ms->url ? "commit" : "url");
-	if (have(j, ms, e) < 0 || read_commit(ms, NULL, j->s, &ls->tree_sha256, e) < 0)
+	if (have(j, ms, true, e) < 0 || read_commit(ms, NULL, j->s, &ls->tree_sha256, e) < 0)
 		return -1;
 	if (ms->has_tree && digest_check(&ms->tree_sha256, &ls->tree_sha256, e,
 				    "%s/treeSha256: commit %s", j->pointer, ms->commit) < 0)
@@ -232,7 +236,7 @@ static int fetch_git(const struct source_job *j, const struct manifest_source *m
 	const struct lock_source *ls, struct err *e)
 {
 	(void)ls;
-	return have(j, ms, e);
+	return have(j, ms, false, e);
 }
 
 static int unpack_git(const struct source_unpack *u, struct err *e)

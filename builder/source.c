@@ -187,8 +187,10 @@ int source_lock(struct lock *l, const struct manifest *m, struct mirrors *mirror
 		struct lock_source *ls = &l->sources[l->nsources++];
 
 		ls->id = arena_strdup(&l->arena, ms->id);
-		if (type_of(ms)->lock(&j, ms, ls, &l->arena, e) < 0)
-			return err_ctx(e, "source %s", ms->id);
+		if (type_of(ms)->lock(&j, ms, ls, &l->arena, e) < 0) {
+			err_ctx(e, "source %s", ms->id);
+			return manifest_at(m, j.pointer, e);
+		}
 	}
 	if (l->nsources)
 		qsort(l->sources, l->nsources, sizeof(*l->sources), by_id);
@@ -215,8 +217,10 @@ int source_fetch(const struct manifest *m, const struct lock *l, struct mirrors 
 
 		if (!ls)
 			return -1;
-		if (type_of(ms)->fetch && type_of(ms)->fetch(&j, ms, ls, e) < 0)
-			return err_ctx(e, "source %s", ms->id);
+		if (type_of(ms)->fetch && type_of(ms)->fetch(&j, ms, ls, e) < 0) {
+			err_ctx(e, "source %s", ms->id);
+			return manifest_at(m, j.pointer, e);
+		}
 	}
 	return 0;
 }
@@ -279,5 +283,14 @@ int source_unpack(const struct manifest_source *ms, const struct lock_source *ls
 		.ms = ms, .ls = ls, .dir = dir, .s = s, .pool = pool, .epoch = epoch, .out = out};
 	size_t first = out->n;
 
-	return type_of(ms)->unpack(&u, e) < 0 ? -1 : check_paths(&u, first, e);
+	if (type_of(ms)->unpack(&u, e) < 0)
+		return -1;
+	if (out->n == first && (ms->strip || ms->include.n || ms->exclude.n)) {
+		err_set(e, ERR_USAGE, "nothing of it is left");
+		return err_hint(e,
+			"strip takes %" PRIu32 " folders off each path; look at strip, "
+			"include and exclude",
+			ms->strip);
+	}
+	return check_paths(&u, first, e);
 }

@@ -266,7 +266,8 @@ int vars_init(struct vars *vars, struct arena *a, const struct value *root,
 
 /* ---- expanding ---- */
 
-static void unknown(struct vars *vars, struct value *v, const char *at, const char *name)
+static void unknown(struct vars *vars, struct value *v, const struct rule *rule, const char *at,
+	const char *name)
 {
 	const char *near = nearest(vars, name);
 	size_t n = strcspn(at, "}") + 1;
@@ -279,15 +280,16 @@ static void unknown(struct vars *vars, struct value *v, const char *at, const ch
 					    : "${runtime:cpus}, ${runtime:gpus} or "
 					      "${runtime:memMiB}",
 			.hint = near ? arena_printf(vars->arena, "did you mean '%s'?", near)
-				     : "a shell's variable can be written without braces"},
+				     : rule_variable_hint(rule)},
 		"unknown variable '%.*s'", n > 64 ? 64 : (int)n, at);
 }
 
 /* The text that stands for the variable at p, which moves behind it; NULL when p is to stay as it
  * is, and *ok is false when that is a mistake. */
 static const char *replacement(
-	struct vars *vars, struct value *v, const char **p, bool lenient, bool *ok)
+	struct vars *vars, struct value *v, const struct rule *rule, const char **p, bool *ok)
 {
+	bool lenient = rule && rule->vars == VARS_TEXT;
 	const char *end = strchr(*p, '}'), *text = "";
 	char name[80] = "";
 	const struct var *var = NULL;
@@ -298,7 +300,7 @@ static const char *replacement(
 		memcpy(name, *p + 2, (size_t)(end - *p) - 2);
 	var = *name ? vars_find(vars, name) : NULL;
 	if (!var && !lenient) {
-		unknown(vars, v, *p, name);
+		unknown(vars, v, rule, *p, name);
 		*ok = false;
 	}
 	if (!var)
@@ -336,14 +338,13 @@ static bool has_room(struct vars *vars, struct value *v, size_t len)
 	return false;
 }
 
-static void expand_string(struct vars *vars, struct value *v, bool lenient)
+static void expand_string(struct vars *vars, struct value *v, const struct rule *rule)
 {
 	auto_buf struct buf out = BUF_INIT(2 * (size_t)STRING_MAX + VALUE_MAX);
 	bool joined = false, ok = true, changed = false;
 
 	for (const char *p = v->text; *p;) {
-		const char *text =
-			str_starts(p, "${") ? replacement(vars, v, &p, lenient, &ok) : NULL;
+		const char *text = str_starts(p, "${") ? replacement(vars, v, rule, &p, &ok) : NULL;
 		size_t n = text ? strlen(text) : 1 + strcspn(p + 1, "$");
 
 		changed = changed || text;
@@ -379,12 +380,12 @@ static void expand(struct vars *vars, struct value *v, const struct key *k)
 		return;
 	if (!schema_is_text(k) && take_type(vars, v))
 		return;
-	expand_string(vars, v, k->rule && k->rule->vars == VARS_TEXT);
+	expand_string(vars, v, k->rule);
 }
 
 void vars_expand(struct vars *vars, struct value *root, const struct key *k)
 {
-	static const char *const never[] = {"schema", "from", "vars", "matrix"};
+	static const char *const never[] = {"$schema", "schema", "from", "vars", "matrix"};
 
 	for (size_t i = 0; i < root->n; i++) {
 		struct key child = schema_child(k, root->v[i]->key);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/str.h"
 #include "base/sys.h"
@@ -279,8 +280,9 @@ static int explain(const char *what, struct err *e)
 		fputs(b.data, stdout);
 		return 0;
 	}
-	r = str_starts(what, "SV") && str_u64(what + 2, 999, &code) == 0 ? lint_rule((int)code)
-									 : NULL;
+	r = strncasecmp(what, "SV", 2) == 0 && str_u64(what + 2, 999, &code) == 0
+		    ? lint_rule((int)code)
+		    : NULL;
 	if (!r) {
 		err_set(e, ERR_USAGE, "--explain: there is no code '%.40s'", what);
 		return err_hint(e, "--explain all shows all of them");

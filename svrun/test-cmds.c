@@ -120,7 +120,8 @@ static void settle_skip(const struct testing *x, struct test_result *r)
 		return;
 	auto_free char *why = steal_ptr(&r->text);
 
-	test_fail(r, "required, but skipped: %s", why);
+	test_fail(r, "required, but skipped: %s (--allow-skip: no failure)", why);
+	r->unseen = true;
 }
 
 static void print_result(const struct testing *x, const struct test_result *r)
@@ -304,6 +305,15 @@ static size_t count(const struct testing *x, enum test_verdict v)
 	return n;
 }
 
+static size_t count_unseen(const struct testing *x)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->n; i++)
+		n += x->v[i].unseen;
+	return n;
+}
+
 static int write_junit(const struct testing *x, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(REPORT_MAX);
@@ -320,8 +330,13 @@ static int report(const struct testing *x, struct err *e)
 		test_json_report(x->v, x->n, x->name, &b);
 		fwrite(b.data, 1, b.len, out_of(x));
 	} else if (!x->o->quiet) {
-		fprintf(out_of(x), "%zu passed, %zu failed, %zu skipped\n", count(x, TEST_PASSED),
-			count(x, TEST_FAILED), count(x, TEST_SKIPPED));
+		size_t unseen = count_unseen(x);
+
+		fprintf(out_of(x), "%zu passed, %zu failed, %zu skipped", count(x, TEST_PASSED),
+			count(x, TEST_FAILED), count(x, TEST_SKIPPED) + unseen);
+		if (unseen)
+			fprintf(out_of(x), " (%zu of them required: failed)", unseen);
+		fputc('\n', out_of(x));
 	}
 	return x->o->junit ? write_junit(x, e) : 0;
 }

@@ -262,6 +262,8 @@ expect_verdict() { # ID VERDICT [PART]
 	expect_verdict gpu failed "required, but skipped: it needs a GPU, and this host has none"
 	expect_verdict nice skipped "it needs a GPU"
 	expect_verdict off skipped disabled
+	run_split "$SVRUN" image test "$APP"
+	expect_in "$out" "0 passed, 1 failed, 3 skipped (1 of them required: failed)" "--allow-skip"
 	run_tests --allow-skip
 	expect_status 0
 	expect_verdict gpu skipped

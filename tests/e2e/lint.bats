@@ -128,6 +128,9 @@ lint() {
 	lint --explain SV041
 	expect_status 0
 	expect_in "$out" "SV041 reference BLAS" "warning; found by" "Instead: add libopenblas0-pthread"
+	local one=$out
+	lint --explain sv041
+	[ "$out" = "$one" ] || fail "$out"
 	lint --explain all
 	[ "$out" = "$(sed -n '/^### SV000/,$p' "$TOP/docs/lint.md")" ] || fail "docs/lint.md is another"
 	lint --explain SV999

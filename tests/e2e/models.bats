@@ -380,7 +380,8 @@ make_www_model() {
 	expect_status 0
 	build "$APP"
 	expect_status 125
-	expect_in "$err" "/models/0/license: the licence 'tiny-community' of m must be accepted" "--accept-license 'tiny-community'"
+	expect_in "$err" "/models/0/license: the licence 'tiny-community' of m must be accepted" "--accept-license 'tiny-community'" \
+		"$APP/manifest.json:$(grep -n '"license"' "$APP/manifest.json" | cut -d: -f1):"
 	build --accept-license other "$APP"
 	expect_status 125
 	build --accept-license tiny-community "$APP"

@@ -233,7 +233,8 @@ lock_only() { # NAME [JQ-FILTER]
 	printf -- '--no-index\n--find-links wheels\n%s\n' "$(pin "$APP/wheels/demo-1.0-py3-none-any.whl")" \
 		>"$APP/requirements.txt"
 	run_split "$SVRUN" image lock "$APP"
-	expect_in "$err" "SV050: /python/guard: demo would be 1.0, not >=2"
+	expect_in "$err" "SV050: /python/guard: demo would be 1.0, not >=2" \
+		"$APP/manifest.json:$(grep -n '"demo": ' "$APP/manifest.json" | cut -d: -f1):"
 	[ "$status" -ne 0 ]
 }
 

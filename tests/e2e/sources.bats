@@ -194,6 +194,7 @@ tree_sha256() { # REPO COMMIT
 	lock "$APP"
 	expect_status 125
 	expect_in "$err" "source g: /sources/0/url: file:repo" "0123456789012345678901234567890123456789"
+	expect_in "$err" "$APP/manifest.json:6:5: source g: "
 	source_app g "[$(jq -c --arg d "$(printf '%064d' 5)" '.treeSha256 = $d' <<<"$s")]"
 	lock "$APP"
 	expect_status 125
@@ -205,6 +206,46 @@ tree_sha256() { # REPO COMMIT
 	lock "$APP"
 	expect_status 125
 	expect_in "$err" "leads out of the manifest's folder"
+}
+
+@test "lock asks the address, even of a commit that is here from another one" {
+	need_program git
+	new_store
+	source_app g '[]'
+	make_repo "$T/g/repo"
+	local s="{\"id\": \"g\", \"type\": \"git\", \"url\": \"file:repo\", \"commit\": \"$COMMIT\", \"dest\": \"/g\"}"
+	source_app g "[$s]"
+	lock "$APP"
+	expect_status 0
+	cp "$APP/lock.json" "$T/before"
+	git_here init -q "$T/g/empty"
+	source_app g "[$(jq -c '.url = "file:empty"' <<<"$s")]"
+	lock "$APP"
+	expect_status 125
+	expect_in "$err" "/sources/0/url: file:empty" "$COMMIT"
+	cmp "$APP/lock.json" "$T/before"
+	source_app g "[$s]"
+	lock "$APP"
+	expect_status 0
+	[ -z "$(ls "$SVRUN_ROOT/cache/partial")" ]
+	# a build asks nobody
+	rm -rf "$T/g/repo"
+	build "$APP"
+	expect_status 0
+}
+
+@test "a source of which strip, include or exclude leave nothing is an error" {
+	new_store
+	source_app a '[]'
+	mkdir -p "$T/d/e"
+	echo x >"$T/d/e/file"
+	tar cf "$APP/a.tar" -C "$T" d
+	source_app a "[$(pin "$APP/a.tar" | jq -c '. + {id: "a", type: "archive", dest: "/a", strip: 9}')]"
+	lock "$APP"
+	expect_status 0
+	build "$APP"
+	expect_status 2
+	expect_in "$err" "source a: nothing of it is left" "strip takes 9 folders off each path"
 }
 
 # ---- archives, files, text ----
@@ -403,6 +444,16 @@ layers_of() { # NAME
 	expect_in "$("$SVRUN" image inspect up)" '"ONE=1"' '"MINE=1"' "org.opencontainers.image.base.digest\": \"$A\""
 	run_split "$SVRUN" run up
 	expect_status 0
+	# one with packages takes no others: said before apt is asked
+	jq '.files = [{dest: "/var/lib/dpkg/status", inline: ""}] | .name = "base-p"' "$T/base-a/manifest.json" >"$T/p"
+	mkdir "$T/base-p" && mv "$T/p" "$T/base-p/manifest.json"
+	"$SVRUN" image lock "$T/base-p" >/dev/null && "$SVRUN" image build -q "$T/base-p" >/dev/null
+	on_base more store:base-p "$(image_digest base-p)"
+	jq '.apt = {sources: [{uri: "mirror:nowhere", suites: ["x"], components: ["main"], signedBy: "keyring:x"}], packages: ["hello"]}' \
+		"$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	lock "$APP"
+	expect_status 125
+	expect_in "$err" "$APP/manifest.json:" "/apt: the base image has packages of its own"
 	# a base that is not there, by name
 	on_base lost store:base-a "sha256:$(printf '%064d' 4)"
 	lock "$APP"

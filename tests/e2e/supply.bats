@@ -618,6 +618,9 @@ subprocess.run([sys.executable, "/opt/pip.whl/pip", "list", "--format=json", "--
 	line=$(grep -n '"python3-minimal"' "$T/full/manifest.json" | cut -d: -f1)
 	why /usr/bin/python3
 	expect_in "$out" "brought by  deb python3-minimal" "from        mirror:debian" "in layer" "asked for   full/manifest.json:$line:"
+	local same=$out
+	run_split "$SVRUN" image why "$T/full" /usr/bin/python3
+	[ "$out" = "$same" ] || fail "$out$err"
 	why /usr/lib/python3.11/abc.py
 	expect_in "$out" "deb libpython3.11-minimal" "needed by   deb " "asked for   full/manifest.json:"
 	why /bin/sh

@@ -14,7 +14,8 @@
 /* What a lock has, as far as rules look at it. */
 struct locked {
 	const char *debs[6], *wheels[4], *npms[2]; /* NAME=VERSION */
-	size_t layers;                             /* of the base */
+	const char *model;
+	size_t layers; /* of the base */
 	bool stale;
 };
 
@@ -73,6 +74,7 @@ static const struct locked slow_blas = {.debs = {"libblas3=3.11", "python3-numpy
 			   matching = {.wheels = {"torch=2.7.1+cu128", "torchvision=0.22.1+cu128"}},
 			   two_cv = {.wheels = {"opencv-python=4.9", "opencv-python-headless=4.9"}},
 			   one_cv = {.wheels = {"opencv-python=4.9"}},
+			   locked_model = {.model = "m"},
 			   llama = {.npms = {"node-llama-cpp=3.0.0"}};
 
 static const struct rule_case cases[] = {
@@ -118,6 +120,7 @@ static const struct rule_case cases[] = {
 		{.json = ", \"base\": {\"type\": \"oci\", \"ref\": \"a:1\", \"digest\": "
 			 "\"sha256:" HEX "\"}}"}},
 	{.code = 11, {.json = OCI("")}, {.json = OCI("@sha256:" HEX)}},
+	{.code = 11, {.json = OCI("")}, {.json = OCI(""), .lock = &locked_model}},
 	{.code = 11,
 		{.json = ", \"sources\": [{\"id\": \"s\", \"type\": \"git\", \"url\": "
 			 "\"mirror:x/a\", "
@@ -274,6 +277,16 @@ static const struct rule_case cases[] = {
 	{.code = 72,
 		{.json = ", \"dirs\": [{\"path\": \"/x\", \"mode\": \"0777\"}]}"},
 		{.json = ", \"dirs\": [{\"path\": \"/x\", \"mode\": \"1777\"}]}"}},
+	{.code = 73,
+		{.json = ", \"env\": {\"PATH\": \"$PATH:/x\"}}"},
+		{.json = ", \"env\": {\"PATH\": \"/x\", \"PRICE\": \"5$ or $1\"}}"}},
+	{.code = 74,
+		{.json = ", \"user\": \"app\"}"},
+		{.json = ", \"user\": \"app\", \"users\": [{\"name\": \"app\", \"uid\": 1000, "
+			 "\"gid\": 1000}]}"}},
+	{.code = 74,
+		{.json = ", \"user\": \"app\"" APT("\"?essential\"", "")},
+		{.json = ", \"user\": \"www-data\"" APT("\"?essential\"", "")}},
 	/* layers */
 	{.code = 110,
 		{.json = ", \"build\": {\"compression\": {\"models\": \"gzip\"}}" MODEL(
@@ -377,6 +390,10 @@ static void add_locked(struct lock *l, const struct locked *k, const struct mani
 		l->manifest = lock_manifest_digest(m);
 	l->base.nlayers = k->layers;
 	l->base.present = k->layers > 0;
+	if (k->model) {
+		l->models = arena_alloc(a, sizeof(*l->models));
+		l->models[l->nmodels++].id = k->model;
+	}
 	l->debs = arena_alloc(a, 6 * sizeof(*l->debs));
 	l->wheels = arena_alloc(a, 4 * sizeof(*l->wheels));
 	l->npms = arena_alloc(a, 2 * sizeof(*l->npms));

@@ -279,7 +279,18 @@ TEST(only_keys_that_name_inputs_ask_for_a_new_lock)
 		 "\"sha256\": \"" HEX "\"}]}]",
 			true},
 	};
-	struct digest base = manifest_digest("");
+	static const char model[] = ", \"models\": [{\"id\": \"a\", \"target\": \"/m\", "
+				    "\"format\": \"gguf\", \"source\": {\"type\": \"file\", "
+				    "\"path\": \"x\"}%s}]";
+	auto_free char *plain = mem_printf(model, ""),
+		       *licensed = mem_printf(model, ", \"license\": {\"spdx\": \"MIT\"}"),
+		       *other = mem_printf(model, ", \"allowPickle\": true");
+	struct digest base = manifest_digest(""), x = manifest_digest(plain),
+		      y = manifest_digest(licensed), z = manifest_digest(other);
+
+	/* what may be done with a model is no part of it */
+	assert_true(digest_eq(&x, &y));
+	assert_false(digest_eq(&x, &z));
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct digest d = manifest_digest(cases[i].more);

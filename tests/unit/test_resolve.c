@@ -285,8 +285,8 @@ TEST(errors_of_all_documents_come_at_once)
 		"wrong/manifest.json:1:37: SV006 /cmd/0: wrong type; expected a string, "
 		"got 1\n"
 		"wrong/manifest.json:2:14: SV015 /env/A: unknown variable '${x}'; expected "
-		"${runtime:cpus}, ${runtime:gpus} or ${runtime:memMiB}; a shell's variable "
-		"can be written without braces\n"
+		"${runtime:cpus}, ${runtime:gpus} or ${runtime:memMiB}; no shell reads env: write "
+		"out what it shall be, or declare it in vars\n"
 		"wrong/manifest.json:2:35: SV001 /twice: unknown key 'twice'\n"
 		"wrong/manifest.json:2:35: SV002 /twice: duplicate key 'twice'; only one "
 		"of the two can be meant\n"
@@ -294,6 +294,29 @@ TEST(errors_of_all_documents_come_at_once)
 		"name of a manifest, or NAME@sha256:DIGEST\n",
 		top);
 	complains("app", NULL, want);
+}
+
+TEST(an_error_about_a_value_is_told_with_the_file_that_it_is_from)
+{
+	auto_free char *want = mem_printf("%s/base/manifest.json:2:8: wrong", top);
+	struct complaints c;
+	struct manifest m;
+	struct err e;
+
+	put("base", HEAD("base") ",\n\"cmd\": [\"x\"]}");
+	put("app", HEAD("app") ", \"$schema\": \"../s\", \"from\": [\"base\"]}");
+	assert_int_equal(load(&m, "app", NULL, &c, &e), 0);
+	err_set(&e, ERR_USAGE, "wrong");
+	assert_int_equal(manifest_at(&m, "/cmd", &e), -1);
+	assert_string_equal(e.text, want);
+	/* what editors put in is no part of the document, and hides no fault of it */
+	assert_null(json_object_get(m.doc.root, "$schema"));
+	manifest_fini(&m);
+	put("app", HEAD("app") ",\n\"$schema\": 5,\n\"cmd\": {\"$schema\": \"x\"}}");
+	complains("app", NULL,
+		"app/manifest.json:2:12: SV006 /$schema: wrong type; expected a string, got 5\n"
+		"app/manifest.json:3:8: SV006 /cmd: wrong type; expected an array of strings, "
+		"got an object\n");
 }
 
 /* ---- choices ---- */
@@ -514,6 +537,7 @@ RUN_TESTS(IN_FOLDER(objects_merge_scalars_replace_and_arrays_append), IN_FOLDER(
 	IN_FOLDER(nine_generations_are_too_many),
 	IN_FOLDER(a_parent_has_the_digest_that_is_asked_for),
 	IN_FOLDER(errors_of_all_documents_come_at_once),
+	IN_FOLDER(an_error_about_a_value_is_told_with_the_file_that_it_is_from),
 	IN_FOLDER(the_matrix_and_var_set_variables), IN_FOLDER(a_mode_replaces_arrays),
 	IN_FOLDER(what_is_chosen_must_be_there), IN_FOLDER(variables_that_explode_are_bounded),
 	IN_FOLDER(a_parent_is_no_device_and_not_endless),
