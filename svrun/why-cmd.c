@@ -2,11 +2,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "builder/bill.h"
+#include "builder/build.h"
 #include "images/image.h"
+#include "svrun/app.h"
 #include "svrun/command.h"
 #include "svrun/enter.h"
 #include "svrun/options.h"
@@ -270,6 +273,23 @@ static int resolve(const struct bill *b, struct image *im, struct store *s, cons
 	return err_set(e, ERR_NOT_FOUND, "there is no %s in the image", path);
 }
 
+/* The name that the image of an app has, when what is given is the path of one; or NULL. 1, 0: it
+ * is no path, -1. */
+static int name_of_app(const char *word, char **name, struct err *e)
+{
+	const struct app_choice choice = {0};
+	auto_free char *plain = NULL;
+	struct app app;
+
+	if ((!strchr(word, '/') && word[0] != '.') || access(word, F_OK) < 0)
+		return 0;
+	if (app_open(&app, word, &choice, e) < 0)
+		return -1;
+	build_names(&app.m, name, &plain);
+	app_close(&app);
+	return 1;
+}
+
 static int why(const char *ref, const char *path, bool json, struct store *s, struct err *e)
 {
 	struct answer a = {.n = 0};
@@ -306,12 +326,14 @@ int cmd_image_why(const struct command *self, int argc, char **argv, struct err 
 		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
 		{0},
 	};
+	auto_free char *name = NULL;
 	struct store s;
 	int rc, n = options_parse(self, options, argc, argv, false, e);
 
-	if (n < 0 || output_format(format, &json, e) < 0 || store_enter(&s, e) < 0)
+	if (n < 0 || output_format(format, &json, e) < 0 || name_of_app(argv[n], &name, e) < 0 ||
+		store_enter(&s, e) < 0)
 		return -1;
-	rc = why(argv[n], argv[n + 1], json, &s, e);
+	rc = why(name ? name : argv[n], argv[n + 1], json, &s, e);
 	store_close(&s);
 	return rc < 0 ? err_ctx(e, "why %s", argv[n]) : rc;
 }
