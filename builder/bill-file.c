@@ -3,6 +3,9 @@
  *   "svrun.bill/1 LENGTH\n"  JSON of LENGTH bytes: everything but the files
  *   "ITEM LAYER PATH\0"      for each file, in the order of the bill
  *
+ * Apps that are built to the same image have a bill each, one after the other; the first is that of
+ * who came first.
+ *
  * An image has a hundred thousand files: as JSON values they would take 40 MB of memory. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@ enum {
 	HEAD_MAX = 512 << 20,
 	LEVEL = 3,
 	ITEMS_MAX = 1 << 20,
+	APPS_MAX = 16,
 };
 
 static const char magic[] = "svrun.bill/1 ";
@@ -137,15 +141,6 @@ int bill_encode(const struct bill *b, struct buf *out, struct err *e)
 			return -1;
 	}
 	return compress(&plain, out, e);
-}
-
-int bill_save(const struct bill *b, struct store *s, const struct digest *manifest, struct err *e)
-{
-	auto_buf struct buf out = BUF_INIT(PLAIN_MAX);
-
-	if (bill_encode(b, &out, e) < 0)
-		return -1;
-	return bills_put(s, manifest, out.data, out.len, e);
 }
 
 /* ---- reading ---- */
@@ -356,7 +351,102 @@ int bill_decode(struct bill *b, const void *p, size_t n, struct err *e)
 	return rc;
 }
 
-int bill_load(struct bill *b, struct store *s, const struct digest *manifest, struct err *e)
+/* ---- bills of several apps in one file ---- */
+
+/* The bill at *at, whose bytes end at end: its frame's size; -1 when it cannot be read. */
+static int next_bill(struct bill *b, const char *at, const char *end, size_t *size, struct err *e)
+{
+	*b = (struct bill){0};
+	*size = ZSTD_findFrameCompressedSize(at, (size_t)(end - at));
+	if (ZSTD_isError(*size))
+		return err_set(e, ERR_CORRUPT, "damaged");
+	return bill_decode(b, at, *size, e);
+}
+
+/* Into kept, those of others as they are, in their order, and one in the place of its app's. */
+static int merge_one(struct buf *kept, const char *one, size_t n, const char *app, struct err *e)
+{
+	auto_buf struct buf out = BUF_INIT(STORED_MAX);
+	const char *at = kept->data, *end = at + kept->len;
+	size_t size, apps = 0;
+	bool put = false;
+
+	for (; at && at < end && apps < APPS_MAX; at += size, apps++) {
+		struct bill b;
+		bool same;
+
+		if (next_bill(&b, at, end, &size, NULL) < 0)
+			break; /* nobody could read what comes */
+		same = str_eq(b.name, app);
+		bill_fini(&b);
+		if (buf_add(&out, same ? one : at, same ? n : size, e) < 0)
+			return -1;
+		put = put || same;
+	}
+	if (!put && apps < APPS_MAX && buf_add(&out, one, n, e) < 0)
+		return -1;
+	kept->len = 0;
+	return buf_add(kept, out.data, out.len, e);
+}
+
+int bills_merge(
+	struct store *s, const struct digest *manifest, const void *p, size_t n, struct err *e)
+{
+	auto_buf struct buf kept = BUF_INIT(STORED_MAX);
+	const char *at = p, *end = at + n;
+	size_t size;
+
+	if (bills_get(s, manifest, &kept, e) < 0)
+		return -1;
+	for (; at < end; at += size) {
+		struct bill b;
+		int rc;
+
+		if (next_bill(&b, at, end, &size, e) < 0)
+			return -1;
+		rc = merge_one(&kept, at, size, b.name, e);
+		bill_fini(&b);
+		if (rc < 0)
+			return -1;
+	}
+	return bills_put(s, manifest, kept.data, kept.len, e);
+}
+
+int bill_save(const struct bill *b, struct store *s, const struct digest *manifest, struct err *e)
+{
+	auto_buf struct buf out = BUF_INIT(PLAIN_MAX);
+
+	if (bill_encode(b, &out, e) < 0)
+		return -1;
+	return bills_merge(s, manifest, out.data, out.len, e);
+}
+
+/* "host/team/big:1" is called big. */
+static bool is_called(const char *ref, const char *app)
+{
+	const char *slash = strrchr(ref, '/'), *name = slash ? slash + 1 : ref;
+
+	return strcspn(name, ":@") == strlen(app) && str_starts(name, app);
+}
+
+/* The app's bill, or the first of them. */
+static int pick(struct bill *b, const struct buf *text, const char *ref, struct err *e)
+{
+	const char *at = text->data ? text->data : "", *end = at + text->len;
+	size_t size = 0;
+
+	for (; ref && at < end; at += size) {
+		if (next_bill(b, at, end, &size, e) < 0)
+			return -1;
+		if (is_called(ref, b->name))
+			return 0;
+		bill_fini(b);
+	}
+	return next_bill(b, text->data ? text->data : "", end, &size, e);
+}
+
+int bill_load(struct bill *b, struct store *s, const struct digest *manifest, const char *ref,
+	struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(STORED_MAX);
 	char hex[DIGEST_HEX + 1];
@@ -370,7 +460,7 @@ int bill_load(struct bill *b, struct store *s, const struct digest *manifest, st
 			digest_hex(manifest, hex));
 		return err_hint(e, "only a build knows what it is made of: svrun image build");
 	}
-	if (bill_decode(b, text.data, text.len, e) < 0)
+	if (pick(b, &text, ref, e) < 0)
 		return err_ctx(e, "%s/bills/%s", s->path, digest_hex(manifest, hex));
 	return 0;
 }

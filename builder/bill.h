@@ -59,12 +59,17 @@ struct bill {
 int bill_make(struct bill *b, const struct manifest *m, const struct lock *l,
 	const struct composed *c, const struct groups *g, struct pool *pool,
 	struct err *e) must_check;
-/* Keep it for the image with this manifest digest; it goes with the image. */
+/* Keep it for the image with this manifest digest; it goes with the image. Two apps may be built to
+ * the same image: each has its own. */
 int bill_save(const struct bill *b, struct store *s, const struct digest *manifest,
 	struct err *e) must_check;
-/* NOT_FOUND: the image was not built here. */
-int bill_load(
-	struct bill *b, struct store *s, const struct digest *manifest, struct err *e) must_check;
+/* The bill of the app that ref ("big:1") is called after, or else (ref NULL, other names, a digest)
+ * of the app that was built to this image first. NOT_FOUND: the image was not built here. */
+int bill_load(struct bill *b, struct store *s, const struct digest *manifest, const char *ref,
+	struct err *e) must_check;
+/* Add the bills that another store keeps for it. */
+int bills_merge(struct store *s, const struct digest *manifest, const void *p, size_t n,
+	struct err *e) must_check;
 void bill_fini(struct bill *b);
 
 /* The bytes of a kept bill, and back (CORRUPT). */

@@ -38,7 +38,7 @@ static int enter(struct store *s, const char *ref, struct digest *d, struct err 
 /* ---- sbom ---- */
 
 struct sbom_request {
-	const char *out;
+	const char *out, *ref;
 	enum sbom_format format;
 	bool files;
 };
@@ -53,7 +53,7 @@ static int attached_sbom(const struct sbom_request *r, struct store *s, const st
 
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
-	rc = bill_load(&none, s, d, &fault); /* for its words */
+	rc = bill_load(&none, s, d, NULL, &fault); /* for its words */
 	if (rc == 0)
 		bill_fini(&none);
 	if (e)
@@ -67,7 +67,7 @@ static int make_sbom(const struct sbom_request *r, struct store *s, const struct
 	auto_free struct sbom_sums *sums = NULL;
 	struct err fault = {0};
 	struct bill b;
-	int rc = bill_load(&b, s, d, &fault);
+	int rc = bill_load(&b, s, d, r->ref, &fault);
 
 	if (rc < 0 && fault.kind == ERR_NOT_FOUND && !r->files)
 		return attached_sbom(r, s, d, out, e);
@@ -106,6 +106,7 @@ int cmd_image_sbom(const struct command *self, int argc, char **argv, struct err
 		return err_ctx(e, "--format");
 	if (enter(&s, argv[n], &d, e) < 0)
 		return -1;
+	r.ref = argv[n];
 	rc = make_sbom(&r, &s, &d, &out, e);
 	store_close(&s);
 	if (rc < 0)
@@ -133,14 +134,15 @@ static int signed_provenance(
 	return 1;
 }
 
-static int statement(struct store *s, const struct digest *d, struct buf *out, struct err *e)
+static int statement(
+	struct store *s, const char *ref, const struct digest *d, struct buf *out, struct err *e)
 {
 	auto_buf struct buf compact = BUF_INIT(PROVENANCE_MAX);
 	auto_json json_t *doc = NULL;
 	struct bill b;
 	int rc;
 
-	if (bill_load(&b, s, d, e) < 0)
+	if (bill_load(&b, s, d, ref, e) < 0)
 		return -1;
 	rc = provenance_text(&b, d, &compact, e);
 	bill_fini(&b);
@@ -171,7 +173,7 @@ int cmd_image_provenance(const struct command *self, int argc, char **argv, stru
 	if (!plain)
 		rc = signed_provenance(&s, &d, &out, e);
 	if (rc == 0)
-		rc = statement(&s, &d, &out, e);
+		rc = statement(&s, argv[n], &d, &out, e);
 	store_close(&s);
 	if (rc < 0)
 		return err_ctx(e, "provenance of %s", argv[n]);

@@ -182,7 +182,7 @@ static int open_image(struct test_subject *x, const struct test_source *from, co
 	rc = mode ? find_mode(x, mode, s, e) : 1;
 	if (rc <= 0)
 		return rc;
-	if (bill_load(&x->bill, s, &x->digest, e) < 0)
+	if (bill_load(&x->bill, s, &x->digest, from->word, e) < 0)
 		return err_ctx(e, "tests of %s", from->word);
 	x->has_bill = true;
 	return parse_bill(x, e);
@@ -247,7 +247,7 @@ static int load(struct test_subject *x, struct store *s, struct err *e)
 	x->pool = pool_open(s->fd, false, e);
 	if (!x->pool || find_chunks(x, e) < 0)
 		return -1;
-	if (!x->has_bill && bill_load(&x->bill, s, &x->digest, e) < 0)
+	if (!x->has_bill && bill_load(&x->bill, s, &x->digest, x->name, e) < 0)
 		return -1;
 	x->has_bill = true;
 	return 0;

@@ -300,7 +300,7 @@ static int why(const char *ref, const char *path, bool json, struct store *s, st
 
 	if (store_resolve(s, ref, &d, e) < 0 || image_load(&im, s, &d, e) < 0)
 		return -1;
-	rc = bill_load(&b, s, &d, e);
+	rc = bill_load(&b, s, &d, ref, e);
 	if (rc == 0) {
 		a.b = &b;
 		rc = resolve(&b, &im, s, path, &a.file, e);
