@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/meter.h"
+#include "images/progress-json.h"
 
 enum {
 	DRAW_MS = 100,
@@ -197,29 +198,21 @@ static void draw(struct progress *p, struct buf *b, double now)
 /* ---- JSON lines ---- */
 
 /* Labels may come from outside; they are ASCII by then (set_label()). */
-static void add_json_string(struct buf *b, const char *key, const char *s)
-{
-	buf_printf(b, "\"%s\":\"", key);
-	for (; *s; s++)
-		buf_printf(b, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
-	buf_printf(b, "\",");
-}
-
 static void add_json(struct buf *b, const struct progress *p, const struct progress_line *l,
 	double now, bool done, const char *note)
 {
 	const struct meter *m = l ? &l->m : &p->m;
 
 	buf_printf(b, "{");
-	add_json_string(b, "stage", p->stage);
+	progress_json_string(b, "stage", p->stage);
 	if (l)
-		add_json_string(b, "line", l->label);
+		progress_json_string(b, "line", l->label);
 	if (l && l->stage[0])
-		add_json_string(b, "step", l->stage);
+		progress_json_string(b, "step", l->stage);
 	buf_printf(b, "\"bytes\":%" PRIu64 ",\"seconds\":%.3f,\"total\":%" PRIu64 ",\"rate\":%.0f,",
 		m->done, meter_seconds(m, now), m->total, done ? meter_average(m, now) : m->rate);
 	if (note)
-		add_json_string(b, "note", note);
+		progress_json_string(b, "note", note);
 	buf_printf(b, "\"done\":%s}\n", done ? "true" : "false");
 }
 
@@ -486,7 +479,13 @@ void progress_note(struct progress *p, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	pthread_mutex_lock(&p->lock);
-	if (p->mode != PROGRESS_JSON && p->mode != PROGRESS_TIMINGS) {
+	if (p->mode == PROGRESS_JSON) {
+		buf_put(&b, "{", 1);
+		progress_json_string(&b, "note", line);
+		b.len--; /* the comma */
+		buf_put(&b, "}\n", 2);
+		put_out(&b);
+	} else if (p->mode != PROGRESS_TIMINGS) {
 		bool again = p->shown > 0;
 
 		erase(p, &b);

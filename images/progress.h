@@ -56,7 +56,7 @@ void progress_line_stage(struct progress_line *l, const char *stage, uint64_t to
  * said instead of bytes and time ("already here"), or NULL. */
 void progress_line_end(struct progress_line *l, const char *note);
 
-/* A line of its own. */
+/* A line of its own; {"note": "TEXT"} as JSON. */
 void progress_note(struct progress *p, const char *fmt, ...) printf_like(2, 3);
 
 #endif
