@@ -136,15 +136,19 @@ static void print_gpu(const struct manifest_gpu *g, struct buf *out)
 void plan_print(const struct plan *p, const struct manifest *m, const struct lock *l, bool all,
 	struct buf *out)
 {
-	char a[32], b[32];
+	char size[32];
 
 	buf_printf(out, "%s %s  %s%s%s%s%s%s\n", m->name, m->version, l->platform,
 		m->matrix ? "  " : "", m->matrix ? m->matrix : "", m->mode ? "  mode " : "",
 		m->mode ? m->mode : "", p->cached ? "  is up to date" : "");
 	for (int k = 0; k < KINDS; k++)
 		print_kind(p, (enum plan_kind)k, all, out);
-	buf_printf(out, "to fetch   %s\nto write   %s\n", size_text(p->fetch, a),
-		size_text(p->write, b));
+	buf_printf(out, "to fetch   %s\n", size_text(p->fetch, size));
+	if (p->write_open && !p->write)
+		buf_printf(out, "to write   not known before it was built once\n");
+	else
+		buf_printf(out, "to write   %s%s\n", size_text(p->write, size),
+			p->write_open ? " and more" : "");
 	if (m->nmodels)
 		buf_printf(out, "models\n");
 	for (size_t i = 0; i < m->nmodels; i++)
@@ -233,7 +237,11 @@ json_t *plan_json(const struct plan *p, const struct manifest *m, const struct l
 		set_text(o, "manifest", digest_text(&p->image, text));
 	set_number(o, "fetchBytes", p->fetch);
 	set_number(o, "writeBytes", p->write);
-	set_number(o, "layers", layers + l->base.nlayers + 1); /* and the index */
+	json_object_set_new(o, "writeKnown", json_boolean(!p->write_open));
+	json_object_set_new(o, "layers",
+		p->layers_open
+			? json_null()
+			: json_integer((json_int_t)(layers + l->base.nlayers + 1))); /* the index */
 	json_object_set_new(o, "steps", steps);
 	json_object_set_new(o, "models", models);
 	json_object_set_new(o, "licenses", array_of(&m->licenses));

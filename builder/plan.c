@@ -198,6 +198,36 @@ static const struct layer *layer_of(const struct groups *g, const char *id)
 	return NULL;
 }
 
+/* How the ORIGIN strategy cuts is known only with the tree: what it came to is kept as a whole, for
+ * the same inputs. "ID HEX SIZE" a line. */
+static struct digest origin_key(const struct manifest *m, const struct lock *l,
+	const enum codec *codec, const struct digest *last)
+{
+	const struct manifest_build *b = &m->build;
+	struct digest all = compose_key(m, l);
+	char one[DIGEST_HEX + 1], two[DIGEST_HEX + 1], text[512];
+	int n = snprintf(text, sizeof(text),
+		"layers %s %s/%d models %s, at most %u, epoch %" PRId64 " of %s %s", ENGINE_VERSION,
+		codec_name(codec ? *codec : b->codec), b->level, codec_name(b->models_codec),
+		b->max_layers, b->epoch, digest_hex(&all, one), digest_hex(last, two));
+	struct digest key = digest_of(text, (size_t)n);
+
+	return note_key("origin", &key);
+}
+
+static int remember_origin(const struct outlook *x, const enum codec *codec, const struct groups *g,
+	struct pool *pool, struct err *e)
+{
+	struct digest key = origin_key(x->w.m, x->w.l, codec, &x->last);
+	auto_buf struct buf text = BUF_INIT(KEY_TEXT);
+	char hex[DIGEST_HEX + 1];
+
+	for (size_t i = 0; i < g->n; i++)
+		buf_printf(&text, "%s %s %" PRIu64 "\n", g->v[i].layer.id,
+			digest_hex(&g->v[i].layer.digest, hex), g->v[i].layer.size);
+	return pool_note_put(pool, &key, text.data ? text.data : "", e);
+}
+
 int plan_remember(const struct manifest *m, const struct lock *l, const enum codec *codec,
 	const struct groups *g, struct store *s, struct pool *pool, struct err *e)
 {
@@ -209,6 +239,8 @@ int plan_remember(const struct manifest *m, const struct lock *l, const enum cod
 
 		rc = pool_note_put(pool, &d, "1", e);
 	}
+	if (rc == 0 && m->build.strategy == LAYERS_ORIGIN)
+		rc = remember_origin(&x, codec, g, pool, e);
 	for (size_t i = 0; rc == 0 && i < x.slots.n; i++) {
 		const struct layer *layer = layer_of(g, x.slots.ids[i]);
 		struct digest d = layer_plan_key(m, l, codec, &x.in, &x.slots, i, &x.last);
@@ -305,6 +337,13 @@ static int add_code(struct plan *p, const struct outlook *x, struct pool *pool, 
 	return 0;
 }
 
+int plan_was_run(struct pool *pool, const struct plan_code *code, struct err *e)
+{
+	auto_free char *text = NULL;
+
+	return noted(pool, "step", &code->key, &text, e);
+}
+
 static bool slot_is_used(const struct outlook *x, size_t slot)
 {
 	for (uint32_t o = 0; o < x->in.c.norigins; o++)
@@ -321,16 +360,59 @@ static uint64_t size_in(const char *note)
 	return space && str_u64(space + 1, INT64_MAX, &n) == 0 ? n : 0;
 }
 
+static void add_layer(
+	struct plan *p, const char *id, const struct digest *key, const char *note, struct store *s)
+{
+	char hex[DIGEST_HEX + 1] = "";
+	struct digest blob;
+	struct plan_step *step;
+	bool hit = p->cached;
+
+	if (note)
+		snprintf(hex, sizeof(hex), "%.64s", note);
+	hit = hit || (digest_from_hex(&blob, hex) == 0 && store_has(s, &blob));
+	step = add(p, PLAN_LAYER, id, key, hit);
+	step->write = hit ? 0 : size_in(note);
+	step->known = hit || note;
+	p->write += step->write;
+	p->write_open = p->write_open || !step->known;
+}
+
+/* One step where nothing is known. */
+static int add_origin_layers(struct plan *p, const struct outlook *x, const enum codec *codec,
+	struct store *s, struct pool *pool, struct err *e)
+{
+	struct digest key = origin_key(x->w.m, x->w.l, codec, &x->last);
+	auto_free char *text = NULL;
+	int rc = pool ? pool_note_get(pool, &key, &text, e) : 0;
+	char *next = NULL;
+
+	if (rc <= 0) {
+		add_layer(p, "by origin", &key, NULL, s);
+		p->steps[p->n - 1].detail = "how many, the sizes of packages will tell";
+		p->layers_open = true;
+		return rc;
+	}
+	for (char *line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+		char *space = strchr(line, ' ');
+
+		if (space) {
+			*space = '\0';
+			add_layer(p, line, &key, space + 1, s);
+		}
+	}
+	return 0;
+}
+
 static int add_layers(struct plan *p, const struct outlook *x, const enum codec *codec,
 	struct store *s, struct pool *pool, struct err *e)
 {
+	if (x->w.m->build.strategy == LAYERS_ORIGIN && !x->w.m->build.squash)
+		return add_origin_layers(p, x, codec, s, pool, e);
 	for (size_t i = 0; i < x->slots.n; i++) {
 		auto_free char *text = NULL;
-		char hex[DIGEST_HEX + 1] = "";
 		struct digest key =
 			layer_plan_key(x->w.m, x->w.l, codec, &x->in, &x->slots, i, &x->last);
-		struct digest blob;
-		struct plan_step *step;
 		int rc;
 
 		if (!slot_is_used(x, i))
@@ -340,13 +422,7 @@ static int add_layers(struct plan *p, const struct outlook *x, const enum codec 
 			return -1;
 		if (rc > 0 && str_eq(text, "empty"))
 			continue;
-		if (rc > 0)
-			snprintf(hex, sizeof(hex), "%.64s", text);
-		step = add(p, PLAN_LAYER, x->slots.ids[i], &key,
-			rc > 0 && digest_from_hex(&blob, hex) == 0 && store_has(s, &blob));
-		step->write = step->hit ? 0 : size_in(text);
-		step->known = step->hit || text;
-		p->write += step->write;
+		add_layer(p, x->slots.ids[i], &key, text, s);
 	}
 	return 0;
 }

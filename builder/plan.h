@@ -36,6 +36,8 @@ struct plan {
 	struct plan_step *steps;
 	size_t n, cap;
 	uint64_t fetch, write; /* of all */
+	bool write_open;       /* there is more to write than is known before it was built once */
+	bool layers_open;      /* nor is known how many layers: one step stands for them */
 	bool cached;           /* the image itself is there */
 	struct digest image;   /* then */
 };
@@ -62,5 +64,7 @@ struct plan_code {
 };
 struct plan_code *plan_code(
 	const struct manifest *m, const struct lock *l, struct arena *a, size_t *n);
+/* Did a build get past it? 1, 0, -1. */
+int plan_was_run(struct pool *pool, const struct plan_code *code, struct err *e) must_check;
 
 #endif
