@@ -10,6 +10,7 @@
 #include "base/sys.h"
 #include "builder/base-config.h"
 #include "builder/bill.h"
+#include "builder/build-check.h"
 #include "builder/cache-share.h"
 #include "builder/engine.h"
 #include "builder/group.h"
@@ -76,7 +77,8 @@ void build_names(const struct manifest *m, char **versioned, char **plain)
 
 char *build_log_folder(const struct manifest *m)
 {
-	return mem_printf("logs/%s", m->name);
+	return mem_printf("logs/%s%s%s%s%s", m->name, m->matrix || m->mode ? ":" : "",
+		m->matrix ? m->matrix : "", m->mode ? "-" : "", m->mode ? m->mode : "");
 }
 
 static bool is_of_base(const struct build *b, const struct digest *layer)
@@ -451,11 +453,13 @@ static int adopt(struct build *b, struct err *e)
 static int import(struct build *b, struct err *e)
 {
 	auto_free char *pulled = NULL;
+	const struct cache_share_site site = {
+		.config = b->o->config, .plain_http = b->o->plain_http};
 	int rc = cache_share_import(
-		b->s, b->o->config, b->o->cache_from, &b->key, b->p, &b->r->manifest, &pulled, e);
+		b->s, &site, b->o->cache_from, &b->key, b->p, &b->r->manifest, &pulled, e);
 
 	if (rc == 0)
-		b->share = cache_share_open(b->o->config, b->o->cache_from, b->p, e);
+		b->share = cache_share_open(&site, b->o->cache_from, b->p, e);
 	if (rc <= 0)
 		return rc == 0 && b->share ? 0 : -1;
 	rc = with_pool(b, adopt, e);
@@ -463,24 +467,6 @@ static int import(struct build *b, struct err *e)
 	/* the name that the pull gave it is not the user's */
 	if (rc > 0 && pulled && store_name_remove(b->s, pulled, e) < 0)
 		return -1;
-	return rc;
-}
-
-/* Code runs on this machine as it is: nothing here emulates another. */
-static int check_platform(const struct manifest *m, const struct lock *l, struct err *e)
-{
-	struct arena a = {0};
-	size_t n;
-	const struct plan_code *code = plan_code(m, l, &a, &n);
-	int rc = 0;
-
-	if (n && !str_eq(l->platform, manifest_platform())) {
-		err_set(e, ERR_UNSUPPORTED, "the step %s is for %s, this machine is %s", code[0].id,
-			l->platform, manifest_platform());
-		rc = err_hint(e, "build it on such a machine, and take it over with --cache-to and "
-				 "--cache-from, or push and pull");
-	}
-	arena_fini(&a);
 	return rc;
 }
 
@@ -515,7 +501,10 @@ int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mi
 	if (rc == 0 && o->cache_from && !o->no_cache)
 		rc = import(&b, e);
 	if (rc == 0)
-		rc = check_platform(m, l, e) < 0 ? -1 : make(&b, e);
+		rc = build_check_platform(m, l, e) < 0 ||
+				     (!b.share && build_check_secrets(m, l, s, o, e) < 0)
+			     ? -1
+			     : make(&b, e);
 	cache_share_close(b.share);
 	return rc < 0 ? -1 : 0;
 }

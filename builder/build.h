@@ -12,6 +12,7 @@ struct build_options {
 	struct strings accepted; /* licences of models: --accept-license */
 	const struct config *config;
 	const char *cache_from, *cache_to; /* repositories (cache-share.h); NULL: none */
+	bool plain_http;                   /* they are asked without TLS */
 };
 
 struct build_result {
@@ -38,7 +39,8 @@ struct digest build_key(const struct manifest *m, const struct lock *l, const en
  * NULL. */
 void build_names(const struct manifest *m, char **versioned, char **plain);
 
-/* Where the logs of an image's steps are, below the store: "logs/NAME". To be freed. */
+/* Where the logs of an image's steps are, below the store: "logs/NAME", with ":ENTRY" of the matrix
+ * and "-MODE" behind it. To be freed. */
 char *build_log_folder(const struct manifest *m);
 
 #endif

@@ -14,8 +14,8 @@ char *share_tag(const struct digest *key, char out[SHARE_TAG]);
 /* USAGE, with the option's name, when text has a tag or digest. */
 int share_repository(
 	struct reference *r, const char *text, const char *option, struct err *e) must_check;
-struct registry *share_open_registry(
-	const struct config *c, const struct reference *r, bool push, struct err *e) must_check;
+struct registry *share_open_registry(const struct cache_share_site *c, const struct reference *r,
+	bool push, struct err *e) must_check;
 
 /* An action that was found, its document checked against key and kind. */
 struct share_action {
@@ -33,6 +33,7 @@ int share_blob(const struct share_action *a, size_t i, struct registry *r, struc
 struct share_to {
 	struct registry *r;
 	struct store *s;
+	const struct cache_share_site *site;
 	struct progress *p;
 	struct cache_share_result *result;
 	struct digest_map known;

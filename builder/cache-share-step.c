@@ -23,7 +23,7 @@ struct cache_share {
 };
 
 struct cache_share *cache_share_open(
-	const struct config *c, const char *from, struct progress *p, struct err *e)
+	const struct cache_share_site *c, const char *from, struct progress *p, struct err *e)
 {
 	struct cache_share *x;
 	struct reference ref;

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "builder/bill.h"
 #include "images/attached.h"
 #include "images/bills.h"
 #include "images/image.h"
@@ -40,9 +41,13 @@ int share_repository(struct reference *r, const char *text, const char *option, 
 }
 
 struct registry *share_open_registry(
-	const struct config *c, const struct reference *r, bool push, struct err *e)
+	const struct cache_share_site *c, const struct reference *r, bool push, struct err *e)
 {
-	struct registry_options o = {.config = c, .host = r->host, .path = r->path, .push = push};
+	struct registry_options o = {.config = c->config,
+		.host = r->host,
+		.path = r->path,
+		.push = push,
+		.plain_http = c->plain_http};
 
 	return registry_open(&o, e);
 }
@@ -141,13 +146,13 @@ static int keep_bill(const struct action *a, struct registry *r, struct store *s
 	if (json_array_size(json_object_get(a->a.artifact, "layers")) < 2)
 		return 0;
 	return share_blob(&a->a, 1, r, &b, e) < 0 ? -1
-						  : bills_put(s, &a->manifest, b.data, b.len, e);
+						  : bills_merge(s, &a->manifest, b.data, b.len, e);
 }
 
-static int pull(const struct action *a, struct store *s, const struct config *c,
+static int pull(const struct action *a, struct store *s, const struct cache_share_site *c,
 	const struct reference *from, struct progress *p, char **name, struct err *e)
 {
-	struct pull_options o = {0};
+	struct pull_options o = {.plain_http = c->plain_http};
 	struct pull_result r;
 	struct reference ref = *from;
 	char text[REFERENCE_TEXT];
@@ -155,13 +160,13 @@ static int pull(const struct action *a, struct store *s, const struct config *c,
 	ref.tag[0] = '\0';
 	ref.has_digest = true;
 	ref.digest = a->manifest;
-	if (image_pull(s, c, reference_text(&ref, text), &o, p, &r, e) < 0)
+	if (image_pull(s, c->config, reference_text(&ref, text), &o, p, &r, e) < 0)
 		return -1;
 	*name = mem_strdup(r.name);
 	return 0;
 }
 
-static int import(struct store *s, const struct config *c, const char *from,
+static int import(struct store *s, const struct cache_share_site *c, const char *from,
 	const struct digest *key, struct progress *p, struct action *a, char **name, struct err *e)
 {
 	struct reference ref;
@@ -180,7 +185,7 @@ static int import(struct store *s, const struct config *c, const char *from,
 	return rc;
 }
 
-int cache_share_import(struct store *s, const struct config *c, const char *from,
+int cache_share_import(struct store *s, const struct cache_share_site *c, const char *from,
 	const struct digest *key, struct progress *p, struct digest *manifest, char **name,
 	struct err *e)
 {
@@ -302,20 +307,23 @@ static int send_action(
 	return share_send(to, key, v, n, e);
 }
 
-static int send_image(struct store *s, const struct config *c, const struct reference *to,
+static int send_image(struct store *s, const struct cache_share_site *c, const struct reference *to,
 	const struct digest *manifest, struct progress *p, struct cache_share_result *result,
 	struct err *e)
 {
 	struct reference ref = *to;
 	char where[REFERENCE_TEXT], what[DIGEST_TEXT + 1];
-	struct push_options o = {.ref = where};
+	struct push_options o = {.ref = where,
+		.plain_http = c->plain_http,
+		.accepted = c->accepted.v,
+		.naccepted = c->accepted.n};
 	struct push_result r;
 
 	ref.tag[0] = '\0';
 	ref.has_digest = true;
 	ref.digest = *manifest;
 	reference_text(&ref, where);
-	if (image_push(s, c, digest_text(manifest, what), &o, p, &r, e) < 0)
+	if (image_push(s, c->config, digest_text(manifest, what), &o, p, &r, e) < 0)
 		return -1;
 	result->there += r.there + r.mounted;
 	result->sent += r.sent;
@@ -323,8 +331,9 @@ static int send_image(struct store *s, const struct config *c, const struct refe
 	return 0;
 }
 
-static int export_image(struct share_to *to, const struct config *c, const struct reference *ref,
-	const struct digest *key, const struct digest *manifest, struct err *e)
+static int export_image(struct share_to *to, const struct cache_share_site *c,
+	const struct reference *ref, const struct digest *key, const struct digest *manifest,
+	struct err *e)
 {
 	char tag[SHARE_TAG];
 	int rc = registry_has_manifest(to->r, share_tag(key, tag), e);
@@ -341,11 +350,11 @@ static int export_image(struct share_to *to, const struct config *c, const struc
 	return hold < 0 ? -1 : send_action(to, key, manifest, e);
 }
 
-int cache_share_export(struct store *s, const struct config *c, const char *to,
+int cache_share_export(struct store *s, const struct cache_share_site *c, const char *to,
 	const struct digest *key, const struct digest *manifest, const struct digest *steps,
 	size_t nsteps, struct progress *p, struct cache_share_result *result, struct err *e)
 {
-	struct share_to x = {.s = s, .p = p, .result = result};
+	struct share_to x = {.s = s, .site = c, .p = p, .result = result};
 	struct reference ref;
 	int rc;
 

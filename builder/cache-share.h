@@ -16,10 +16,18 @@
 #ifndef BUILDER_CACHE_SHARE_H
 #define BUILDER_CACHE_SHARE_H
 
+#include "base/mem.h"
 #include "images/config.h"
 #include "images/pool.h"
 #include "images/progress.h"
 #include "images/store.h"
+
+/* Where it is, and for whom. */
+struct cache_share_site {
+	const struct config *config;
+	bool plain_http;
+	struct strings accepted; /* licences of models that travel with the image */
+};
 
 #define ACTION_TYPE "application/vnd.svrun.action.v1+json"
 
@@ -27,14 +35,14 @@
  * that the pull gave it (to be freed; NULL: none); 0 when it is not there. A registry that cannot
  * be reached, or holds something else, is no error: it is said, and the build goes on. The pool
  * must not be open in this process. */
-int cache_share_import(struct store *s, const struct config *c, const char *from,
+int cache_share_import(struct store *s, const struct cache_share_site *c, const char *from,
 	const struct digest *key, struct progress *p, struct digest *manifest, char **name,
 	struct err *e) must_check;
 
 /* The repository of steps while one build runs; NULL when there is none to ask. */
 struct cache_share;
-struct cache_share *cache_share_open(
-	const struct config *c, const char *from, struct progress *p, struct err *e) must_check;
+struct cache_share *cache_share_open(const struct cache_share_site *c, const char *from,
+	struct progress *p, struct err *e) must_check;
 void cache_share_close(struct cache_share *x);
 /* Have the step of key: 1, its list and chunks are here now; 0 (x may be NULL); -1. */
 int cache_share_step(struct cache_share *x, struct store *s, struct pool *pool,
@@ -47,7 +55,7 @@ struct cache_share_result {
 	bool present;       /* the action of the image was there */
 };
 /* steps: keys of steps that go there, too. The pool must not be open in this process. */
-int cache_share_export(struct store *s, const struct config *c, const char *to,
+int cache_share_export(struct store *s, const struct cache_share_site *c, const char *to,
 	const struct digest *key, const struct digest *manifest, const struct digest *steps,
 	size_t nsteps, struct progress *p, struct cache_share_result *r, struct err *e) must_check;
 

@@ -56,6 +56,29 @@ int app_open(struct app *a, const char *name, const struct app_choice *c, struct
 	return 0;
 }
 
+size_t app_entries(const char *name, const struct app_choice *c, struct arena *a, const char ***ids)
+{
+	struct manifest_choice choice = {.mode = c->mode, .platform = c->platform};
+	struct complaints faults = {0};
+	struct err unsaid = {0};
+	struct app x = {.vars = {0}};
+	size_t n = 0;
+
+	*ids = NULL;
+	if (read_vars(&x, c, &unsaid) == 0) {
+		choice.vars = x.vars;
+		if (manifest_load(&x.m, name, &choice, &faults, &unsaid) == 0) {
+			*ids = arena_alloc(a, (x.m.nentries + 1) * sizeof(**ids));
+			for (; n < x.m.nentries; n++)
+				(*ids)[n] = arena_strdup(a, x.m.entries[n].id);
+			manifest_fini(&x.m);
+		}
+	}
+	complaints_fini(&faults);
+	vars_fini(&x);
+	return n;
+}
+
 void app_close(struct app *a)
 {
 	mirrors_fini(&a->mirrors);

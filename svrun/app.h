@@ -38,4 +38,9 @@ void app_close(struct app *a);
  * taken back. */
 int app_store(struct store *s, const struct app *a, struct err *e) must_check;
 
+/* The ids of the matrix of a manifest, in the arena; 0 when it has none, or cannot be read: who
+ * opens it says why. */
+size_t app_entries(
+	const char *name, const struct app_choice *c, struct arena *a, const char ***ids);
+
 #endif

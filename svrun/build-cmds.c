@@ -64,10 +64,13 @@ static int push(const struct build_request *r, const struct app *a, struct store
 static int export(const struct build_request *r, const struct app *a, struct store *s,
 	const struct digest *key, const struct build_result *b, struct progress *p, struct err *e)
 {
+	const struct cache_share_site site = {.config = &a->config,
+		.plain_http = r->plain_http,
+		.accepted = {r->accepted.v, r->accepted.n}};
 	struct cache_share_result x;
 
-	if (cache_share_export(s, &a->config, r->cache_to, key, &b->manifest, b->steps.v,
-		    b->steps.n, p, &x, e) < 0)
+	if (cache_share_export(
+		    s, &site, r->cache_to, key, &b->manifest, b->steps.v, b->steps.n, p, &x, e) < 0)
 		return -1;
 	if (x.present && x.sent == 0)
 		progress_note(p, "the shared cache has it");
@@ -101,28 +104,97 @@ static void print_result(
 	output_json(j);
 }
 
-/* Before anybody else gets the image. */
-static int test(const struct build_request *r, const struct app *a, struct err *e)
+/* ---- names ---- */
+
+/* What they named before the build. */
+struct before {
+	char *names[2]; /* NAME:VERSION..., NAME or NULL */
+	struct store_name *v;
+	size_t n;
+};
+
+static int before_init(struct before *x, const struct app *a, struct store *s, struct err *e)
+{
+	*x = (struct before){.n = 0};
+	build_names(&a->m, &x->names[0], &x->names[1]);
+	return store_names(s, &x->v, &x->n, e);
+}
+
+static void before_fini(struct before *x)
+{
+	free(x->names[0]);
+	free(x->names[1]);
+	store_names_free(x->v, x->n);
+}
+
+/* NULL: there was no such name. */
+static const struct store_name *before_of(const struct before *x, const char *name)
+{
+	char plain[STORE_NAME];
+
+	if (store_name_parse(name, plain, NULL) < 0)
+		return NULL;
+	for (size_t i = 0; i < x->n; i++)
+		if (str_eq(x->v[i].name, plain))
+			return &x->v[i];
+	return NULL;
+}
+
+/* They lead where they led. */
+static int before_restore(const struct before *x, struct store *s, struct err *e)
+{
+	for (size_t i = 0; i < 2; i++) {
+		const struct store_name *old = x->names[i] ? before_of(x, x->names[i]) : NULL;
+
+		if (!x->names[i])
+			continue;
+		if ((old && store_has(s, &old->manifest)
+				    ? store_name_set(s, x->names[i], &old->manifest, old->size,
+					      old->source, e)
+				    : store_name_remove(s, x->names[i], e)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- after the build ---- */
+
+/* Before anybody else gets the image. 0, or the exit status. */
+static int test(const struct build_request *r, const struct app *a, const struct before *old,
+	struct store *s, struct err *e)
 {
 	struct test_options o = {.out = stderr, .quiet = r->quiet};
-	int status;
+	struct err fault = {0};
+	int status, rc = test_app(a->m.path, &r->choice, &o, &status, e);
 
-	if (test_app(a->m.path, &r->choice, &o, &status, e) < 0)
+	if (rc == 0 && status == 0)
+		return 0;
+	if (before_restore(old, s, &fault) < 0)
+		err_print(&fault, "svrun");
+	if (rc < 0)
 		return -1;
-	return status == 0 ? 0
-			   : err_set(e, ERR_DENIED, "%s:%s does not pass its tests", a->m.name,
-				     a->m.version);
+	err_set(&fault, ERR_DENIED, "%s does not pass its tests", old->names[0]);
+	err_hint(&fault, "its names are as they were; without --test it gets them");
+	err_print(&fault, "svrun");
+	return status;
 }
 
 static int deliver(const struct build_request *r, const struct app *a, struct store *s,
-	const struct digest *key, const struct build_result *b, struct progress *p, struct err *e)
+	const struct digest *key, const struct build_result *b, const struct before *old,
+	struct progress *p, struct err *e)
 {
-	progress_note(p, "%s:%s %s", a->m.name, a->m.version,
+	const struct store_name *was = before_of(old, old->names[0]);
+	int rc;
+
+	progress_note(p, "%s %s", old->names[0],
 		b->cached     ? "is up to date"
 		: b->imported ? "came out of the shared cache"
 			      : "built");
-	if (r->test && test(r, a, e) < 0)
-		return -1;
+	if (r->choice.vars.n && was && !digest_eq(&was->manifest, &b->manifest))
+		progress_note(p, "%s was another image: --var is in no name", old->names[0]);
+	rc = r->test ? test(r, a, old, s, e) : 0;
+	if (rc != 0)
+		return rc;
 	if ((r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
 		(r->push && push(r, a, s, p, e) < 0))
 		return -1;
@@ -134,11 +206,15 @@ static int build_in_store(const struct build_request *r, struct app *a, const st
 	struct store *s, const struct build_options *o, struct progress *p, struct err *e)
 {
 	struct digest key = build_key(&a->m, l, o->codec);
-	struct build_result b;
-	int rc = build_run(&a->m, l, &a->mirrors, s, o, p, &b, e);
+	struct build_result b = {0};
+	struct before old;
+	int rc = before_init(&old, a, s, e);
 
 	if (rc == 0)
-		rc = deliver(r, a, s, &key, &b, p, e);
+		rc = build_run(&a->m, l, &a->mirrors, s, o, p, &b, e);
+	if (rc == 0)
+		rc = deliver(r, a, s, &key, &b, &old, p, e);
+	before_fini(&old);
 	build_result_fini(&b);
 	return rc;
 }
@@ -160,6 +236,7 @@ static int build_locked(const struct build_request *r, struct app *a, const stru
 	return rc;
 }
 
+/* 0, or the exit status when its tests fail. */
 static int build_app(
 	const struct build_request *r, const char *name, struct progress *p, struct err *e)
 {
@@ -169,7 +246,8 @@ static int build_app(
 		.nsecrets = r->secrets.n,
 		.accepted = {r->accepted.v, r->accepted.n},
 		.cache_from = r->cache_from,
-		.cache_to = r->cache_to};
+		.cache_to = r->cache_to,
+		.plain_http = r->plain_http};
 	enum codec codec;
 	struct app a;
 	int rc = load_secrets(r, secrets, e);
@@ -192,21 +270,52 @@ static int build_app(
 
 struct apps {
 	struct arena arena;
-	const char **v;
+	struct build_job *v;
 	size_t n, cap;
 };
 
-static void add_app(struct apps *a, const char *name)
+static void add_app(struct apps *a, const char *name, const char *entry)
 {
 	mem_grow(&a->v, &a->cap, a->n);
-	a->v[a->n++] = arena_strdup(&a->arena, name);
+	a->v[a->n++] = (struct build_job){.app = arena_strdup(&a->arena, name),
+		.matrix = entry,
+		.label = entry ? arena_printf(&a->arena, "%s (%s)", name, entry)
+			       : arena_strdup(&a->arena, name)};
 }
 
-static int by_text(const void *a, const void *b)
+static int by_app(const void *a, const void *b)
 {
-	const char *const *x = a, *const *y = b;
+	const struct build_job *x = a, *y = b;
 
-	return strcmp(*x, *y);
+	return strcmp(x->app, y->app);
+}
+
+/* Each once for each entry of its matrix, where all are asked for. */
+static void add_entries(struct apps *a, const struct build_request *r)
+{
+	const char *asked = r->choice.matrix, **ids;
+	bool all = asked && str_eq(asked, "all");
+	struct build_job *apps = a->v;
+	size_t n = a->n;
+
+	*a = (struct apps){.arena = a->arena};
+	for (size_t i = 0; i < n; i++) {
+		size_t k = 0,
+		       entries = all || (r->all && !asked)
+					 ? app_entries(apps[i].app, &r->choice, &a->arena, &ids)
+					 : 0;
+		bool one = !all && asked;
+
+		while (all && k < entries && !str_eq(ids[k], asked))
+			k++;
+		if (all && k < entries) /* an entry that is called so */
+			one = true;
+		if (one || entries == 0)
+			add_app(a, apps[i].app, one ? asked : NULL);
+		for (k = 0; !one && k < entries; k++)
+			add_app(a, apps[i].app, ids[k]);
+	}
+	free(apps);
 }
 
 /* Every folder in manifests/ that has a manifest.json. */
@@ -222,28 +331,28 @@ static int list_all(struct apps *a, struct err *e)
 		struct stat st;
 
 		if (x->d_name[0] != '.' && sys_fstatat(AT_FDCWD, path, &st, 0) == 0)
-			add_app(a, x->d_name);
+			add_app(a, x->d_name, NULL);
 	}
 	closedir(dir);
 	if (a->n == 0)
 		return err_set(e, ERR_NOT_FOUND, "--all: no manifests/NAME/manifest.json here");
-	qsort(a->v, a->n, sizeof(*a->v), by_text);
+	qsort(a->v, a->n, sizeof(*a->v), by_app);
 	return 0;
 }
 
 static int choose_apps(
 	struct apps *a, const struct build_request *r, char **argv, int n, struct err *e)
 {
-	if (r->all && n > 0)
-		return err_set(e, ERR_USAGE, "--all goes without names");
-	if (r->all)
-		return list_all(a, e);
+	if (n == 0 && !r->all) {
+		err_set(e, ERR_USAGE, "which app?");
+		return err_hint(e, "svrun image build APP..., or --all");
+	}
+	if (n == 0 && list_all(a, e) < 0)
+		return -1;
 	for (int i = 0; i < n; i++)
-		add_app(a, argv[i]);
-	if (n > 0)
-		return 0;
-	err_set(e, ERR_USAGE, "which app?");
-	return err_hint(e, "svrun image build APP..., or --all");
+		add_app(a, argv[i], NULL);
+	add_entries(a, r);
+	return 0;
 }
 
 /* ---- the command ---- */
@@ -268,6 +377,13 @@ static int check_request(struct build_request *r, size_t *jobs, struct err *e)
 	return 0;
 }
 
+static int build_one(
+	struct build_request *r, const struct build_job *job, struct progress *p, struct err *e)
+{
+	r->choice.matrix = job->matrix;
+	return build_app(r, job->app, p, e);
+}
+
 static int build(struct build_request *r, char **argv, int n, struct err *e)
 {
 	struct progress *p = NULL;
@@ -282,10 +398,11 @@ static int build(struct build_request *r, char **argv, int n, struct err *e)
 			r->quiet, &p, e) == 0) {
 		if (apps.n > 1 && r->push && !str_ends(r->push, "/"))
 			rc = err_set(e, ERR_USAGE,
-				"--push: of several apps, the repository must end in a slash");
+				"--push: of several images, the repository must end in a slash");
+		else if (apps.n == 1)
+			rc = build_one(r, &apps.v[0], p, e);
 		else
-			rc = apps.n == 1 ? build_app(r, apps.v[0], p, e)
-					 : build_many(r, apps.v, apps.n, jobs, p, e);
+			rc = build_many(r, apps.v, apps.n, jobs, p, e);
 	}
 	progress_free(p);
 	free(apps.v);
@@ -297,7 +414,9 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 {
 	struct build_request r = {0};
 	const struct option_spec options[] = {
-		{"all", 'a', OPTION_FLAG, NULL, "every app in manifests/", &r.all},
+		{"all", 'a', OPTION_FLAG, NULL,
+			"every app in manifests/, or of those named every entry of the matrix",
+			&r.all},
 		{"locked", 0, OPTION_FLAG, NULL,
 			"fail when anything is other than when the lock was made", &r.locked},
 		{"jobs", 'j', OPTION_STRING, "N", "so many apps at a time", &r.jobs},
@@ -305,7 +424,8 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 			&r.test},
 		{"push", 0, OPTION_STRING, "REF",
 			"send the image there; REF/ gets NAME:VERSION behind it", &r.push},
-		{"plain-http", 0, OPTION_FLAG, NULL, "push without TLS", &r.plain_http},
+		{"plain-http", 0, OPTION_FLAG, NULL, "push, and ask the shared cache, without TLS",
+			&r.plain_http},
 		APP_CHOICE_OPTIONS(r.choice),
 		{"secret", 0, OPTION_LIST, "ID=FILE",
 			"a file for steps and sources of models that name it", &r.secrets},

@@ -18,10 +18,10 @@
 enum { OUTPUT_MAX = 1 << 20, ARGS_MAX = 64, FDS = 2 };
 
 struct child {
-	const char *app;
+	const struct build_job *job;
 	pid_t pid;
 	int fds[FDS]; /* its stdout and stderr; -1: at the end */
-	struct buf out, err, line;
+	struct buf out, err, notes, line;
 	struct progress_line *row;
 	uint64_t told; /* bytes of its stage that are in the row */
 	int status;
@@ -31,7 +31,7 @@ struct child {
 struct many {
 	const struct build_request *r;
 	struct child *v;
-	size_t n, started, running, failed;
+	size_t n, started, running, failed, failed_tests;
 	struct progress *p;
 };
 
@@ -45,8 +45,8 @@ static void add_option(const char **argv, size_t *n, const char *name, const cha
 	argv[(*n)++] = value;
 }
 
-/* The same command for one app. */
-static const char **make_argv(const struct build_request *r, const char *app)
+/* The same command for one image. */
+static const char **make_argv(const struct build_request *r, const struct build_job *job)
 {
 	const char **argv =
 		mem_array(ARGS_MAX + 2 * (r->choice.vars.n + r->secrets.n + r->accepted.n),
@@ -59,7 +59,7 @@ static const char **make_argv(const struct build_request *r, const char *app)
 	add_option(argv, &n, "--progress", "json");
 	add_option(argv, &n, "--format", r->json ? "json" : "table");
 	add_option(argv, &n, "--mode", r->choice.mode);
-	add_option(argv, &n, "--matrix", r->choice.matrix);
+	add_option(argv, &n, "--matrix", job->matrix);
 	add_option(argv, &n, "--platform", r->choice.platform);
 	add_option(argv, &n, "--push", r->push);
 	add_option(argv, &n, "--cache-from", r->cache_from);
@@ -80,7 +80,7 @@ static const char **make_argv(const struct build_request *r, const char *app)
 	if (r->plain_http)
 		argv[n++] = "--plain-http";
 	argv[n++] = "--";
-	argv[n++] = app;
+	argv[n++] = job->app;
 	return argv;
 }
 
@@ -99,7 +99,7 @@ static void become(const char **argv, int out, int err, pid_t parent)
 static int start(struct many *m, struct err *e)
 {
 	struct child *c = &m->v[m->started];
-	auto_free const char **argv = make_argv(m->r, c->app);
+	auto_free const char **argv = make_argv(m->r, c->job);
 	pid_t parent = getpid();
 	int out[2], errs[2];
 
@@ -118,13 +118,19 @@ static int start(struct many *m, struct err *e)
 		return err_sys(e, "fork");
 	if (c->pid == 0)
 		become(argv, out_w, err_w, parent);
-	c->row = progress_line(m->p, c->app, 0);
+	c->row = progress_line(m->p, c->job->label, 0);
 	m->started++;
 	m->running++;
 	return 0;
 }
 
 /* ---- what they say ---- */
+
+static void take_note(struct child *c, const char *text)
+{
+	if (c->notes.len + strlen(text) < OUTPUT_MAX - 1)
+		buf_printf(&c->notes, "%s\n", text);
+}
 
 /* A line of progress: what moved goes into the row. */
 static bool take_progress(struct child *c, const char *text, size_t n)
@@ -133,8 +139,12 @@ static bool take_progress(struct child *c, const char *text, size_t n)
 	const char *stage = json_string_value(json_object_get(j, "stage"));
 	json_int_t bytes = json_integer_value(json_object_get(j, "bytes"));
 
+	if (!stage && json_string_value(json_object_get(j, "note"))) {
+		take_note(c, json_string_value(json_object_get(j, "note")));
+		return true;
+	}
 	if (!stage)
-		return false;
+		return json_object_get(j, "steps") != NULL;
 	if (json_object_get(j, "line"))
 		return true;
 	progress_line_stage(c->row, stage,
@@ -186,6 +196,7 @@ static void reap(struct many *m, struct child *c)
 	c->done = true;
 	m->running--;
 	m->failed += c->status != 0;
+	m->failed_tests += c->status == 1;
 	progress_line_end(c->row, c->status ? "failed" : "done");
 }
 
@@ -206,16 +217,19 @@ static void wait_for_some(struct many *m)
 			reap(m, &m->v[i]);
 }
 
-/* Each line with the app's name before it. */
-static void print_errors(const struct child *c)
+/* Each line with the app's name before it: what the build said, then its errors. */
+static void print_child(struct progress *to, const struct child *c)
 {
-	const char *p = c->err.data ? c->err.data : "";
+	const char *p = c->notes.data ? c->notes.data : "";
 
-	while (*p) {
-		size_t n = strcspn(p, "\n");
-
-		fprintf(stderr, "%s: %.*s\n", c->app, (int)n, p);
-		p += n + (p[n] == '\n');
+	for (size_t n; *p; p += n + (p[n] == '\n')) {
+		n = strcspn(p, "\n");
+		progress_note(to, "%s: %.*s", c->job->label, (int)n, p);
+	}
+	p = c->err.data ? c->err.data : "";
+	for (size_t n; *p; p += n + (p[n] == '\n')) {
+		n = strcspn(p, "\n");
+		fprintf(stderr, "%s: %.*s\n", c->job->label, (int)n, p);
 	}
 }
 
@@ -225,7 +239,7 @@ static void print_all(struct many *m)
 	for (size_t i = 0; i < m->n; i++) {
 		if (m->v[i].out.data)
 			fputs(m->v[i].out.data, stdout);
-		print_errors(&m->v[i]);
+		print_child(m->p, &m->v[i]);
 	}
 }
 
@@ -242,22 +256,24 @@ static void many_fini(struct many *m)
 			sys_close_ref(&c->fds[k]);
 		buf_fini(&c->out);
 		buf_fini(&c->err);
+		buf_fini(&c->notes);
 		buf_fini(&c->line);
 	}
 	free(m->v);
 }
 
-int build_many(const struct build_request *r, const char *const *apps, size_t n, size_t jobs,
+int build_many(const struct build_request *r, const struct build_job *list, size_t n, size_t jobs,
 	struct progress *p, struct err *e)
 {
 	struct many m = {.r = r, .v = mem_array(n, sizeof(*m.v)), .n = n, .p = p};
 	int rc = 0;
 
 	for (size_t i = 0; i < n; i++)
-		m.v[i] = (struct child){.app = apps[i],
+		m.v[i] = (struct child){.job = &list[i],
 			.fds = {-1, -1},
 			.out = BUF_INIT(OUTPUT_MAX),
 			.err = BUF_INIT(OUTPUT_MAX),
+			.notes = BUF_INIT(OUTPUT_MAX),
 			.line = BUF_INIT(OUTPUT_MAX)};
 	progress_begin(p, "build", 0);
 	fflush(NULL); /* a child must not print it again */
@@ -269,8 +285,16 @@ int build_many(const struct build_request *r, const char *const *apps, size_t n,
 	}
 	if (rc == 0)
 		print_all(&m);
-	if (rc == 0 && m.failed)
-		rc = err_set(e, ERR_SYSTEM, "%zu of %zu builds failed", m.failed, n);
+	if (rc == 0 && m.failed) {
+		struct err fault = {0};
+
+		err_set(&fault, ERR_SYSTEM, "%zu of %zu builds failed", m.failed, n);
+		rc = m.failed == m.failed_tests ? 1 : -1;
+		if (rc > 0)
+			err_print(&fault, "svrun");
+		else if (e)
+			*e = fault;
+	}
 	many_fini(&m);
 	return rc;
 }

@@ -11,11 +11,17 @@ struct build_request {
 	struct option_list secrets, accepted;
 };
 
-/* Build several apps, each in a process of its own, `jobs` at a time: what they share is unpacked,
- * compressed and run by the first that comes to it. Their digests go to stdout in the order of
- * apps, their progress into one display, their errors to stderr with the app's name before them.
- * All are tried; an error says how many failed. */
-int build_many(const struct build_request *r, const char *const *apps, size_t n, size_t jobs,
+/* One of the images that are asked for. */
+struct build_job {
+	const char *app, *matrix; /* matrix: an entry, or NULL */
+	const char *label;        /* "app", "app (entry)" */
+};
+
+/* Build several images, each in a process of its own, `jobs` at a time: what they share is
+ * unpacked, compressed and run by the first that comes to it. Their digests go to stdout in the
+ * order of apps, their progress into one display, their notes and errors to stderr with the label
+ * before them. All are tried; an error says how many failed. 1: what failed are tests. */
+int build_many(const struct build_request *r, const struct build_job *list, size_t n, size_t jobs,
 	struct progress *p, struct err *e) must_check;
 
 #endif
