@@ -47,6 +47,7 @@ int cmd_image_verify(const struct command *self, int argc, char **argv, struct e
 int cmd_image_lock(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/plan-cmds.c */
 int cmd_image_plan(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/log-cmd.c */
 int cmd_image_log(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/manifest-cmds.c */
 int cmd_image_resolve(const struct command *self, int argc, char **argv, struct err *e);

@@ -24,7 +24,7 @@ static const struct command image_commands[] = {
 	{"lock", "APP", "resolve a manifest's inputs and pin them", .program = "svrun-image"},
 	{"plan", "APP", "what a build would fetch, run and write", .program = "svrun-image"},
 	{"build", "APP...", "build the images of locked manifests", .program = "svrun-image"},
-	{"log", "APP STEP", "what a step of the last build printed", .program = "svrun-image"},
+	{"log", "APP [STEP]", "what a step of the last build printed", .program = "svrun-image"},
 	{"test", "APP|IMAGE", "run the tests of a manifest", .program = "svrun-image"},
 	{"commit", "INSTANCE NAME", "make an image of what a container changed",
 		.program = "svrun-image"},

@@ -1,5 +1,4 @@
-/* svrun image plan, svrun image log */
-#include <errno.h>
+/* svrun image plan */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,68 +103,5 @@ int cmd_image_plan(const struct command *self, int argc, char **argv, struct err
 		rc = plan_app(&r, e);
 	}
 	option_list_fini(&r.choice.vars);
-	return rc;
-}
-
-/* ---- log ---- */
-
-/* "compile" is the manifest's step run:compile. */
-static int open_log(const struct store *s, const char *folder, const char *step, struct err *e)
-{
-	static const char *const prefixes[] = {"", "run:"};
-
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		auto_free char *path = mem_printf("%s/%s%s.log", folder, prefixes[i], step);
-		int fd = sys_open_beneath(s->fd, path, O_RDONLY, 0);
-
-		if (fd >= 0)
-			return fd;
-		if (errno != ENOENT)
-			return err_sys(e, "open %s/%s", s->path, path);
-	}
-	err_set(e, ERR_NOT_FOUND, "%s/%s has no log of a step '%s'", s->path, folder, step);
-	return err_hint(e, "steps that run code have one, once they ran: svrun image plan APP");
-}
-
-static int copy_out(int fd, struct err *e)
-{
-	char piece[65536];
-	ssize_t n;
-
-	while ((n = sys_read(fd, piece, sizeof(piece))) > 0)
-		if (sys_write_all(STDOUT_FILENO, piece, (size_t)n) < 0)
-			return err_sys(e, "write");
-	return n < 0 ? err_sys(e, "read the log") : 0;
-}
-
-static int show_log(const struct app *a, const char *step, struct err *e)
-{
-	auto_free char *folder = build_log_folder(&a->m);
-	struct store s;
-	int rc = -1;
-
-	if (strchr(step, '/'))
-		return err_set(e, ERR_USAGE, "'%s' is no step's id", step);
-	if (store_open(&s, a->config.root, false, e) < 0)
-		return -1;
-	auto_fd int fd = open_log(&s, folder, step, e);
-
-	if (fd >= 0)
-		rc = copy_out(fd, e);
-	store_close(&s);
-	return rc;
-}
-
-int cmd_image_log(const struct command *self, int argc, char **argv, struct err *e)
-{
-	const struct option_spec options[] = {{0}};
-	struct app_choice choice = {0};
-	struct app a;
-	int rc, n = options_parse(self, options, argc, argv, false, e);
-
-	if (n < 0 || app_open(&a, argv[n], &choice, e) < 0)
-		return -1;
-	rc = show_log(&a, argv[n + 1], e);
-	app_close(&a);
 	return rc;
 }
