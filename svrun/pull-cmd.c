@@ -41,6 +41,12 @@ static void settle_behind(struct store *s)
 	_exit(0);
 }
 
+/* Nothing was fetched then that somebody would wait for. */
+static bool is_refusal(const struct err *e)
+{
+	return e->kind == ERR_DENIED || e->kind == ERR_NOT_FOUND || e->kind == ERR_USAGE;
+}
+
 static void report(const struct pull_result *r, bool quiet)
 {
 	char text[DIGEST_TEXT + 1];
@@ -74,7 +80,7 @@ static int pull_each(char **refs, int n, const struct pull_options *o, bool quie
 		rc = image_pull(&s, &c, refs[i], o, p, &r, e);
 		if (rc == 0)
 			report(&r, quiet);
-		fetched = fetched || rc < 0 || !r.present;
+		fetched = fetched || (rc < 0 ? !is_refusal(e) : !r.present);
 	}
 	if (fetched)
 		settle_behind(&s);
