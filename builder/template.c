@@ -205,6 +205,7 @@ static const struct template_file gpu_files[] = {
 	"    {\n"
 	"      \"id\": \"gpu\",\n"
 	"      \"stage\": \"run\",\n"
+	"      \"x-note\": \"where there is no GPU: svrun image test --allow-skip\",\n"
 	"      \"needs\": \"gpu\",\n"
 	"      \"type\": \"exec\",\n"
 	"      \"argv\": [\"/usr/bin/python3\", \"/opt/app/main.py\"],\n"

@@ -406,11 +406,24 @@ expect_verdict() { # ID VERDICT [PART]
 	[[ $out == sha256:* ]]
 	jq '.tests[0].expect.stdout.equals = "other"' "$APP/manifest.json" >"$T/new"
 	cp "$T/new" "$APP/manifest.json"
+	local before
+	before=$(image_digest served)
 	run_split "$SVRUN" image build --test -q "$APP"
-	expect_status 125
-	expect_in "$err" "FAILED   says" "it is 'hello?', expected 'other'" "served:1 does not pass its tests"
+	expect_status 1
+	expect_in "$err" "FAILED   says" "it is 'hello\\n', expected 'other'" "served:1 does not pass its tests"
 	[ -z "$out" ]
 	expect_nothing_left "$SVRUN_ROOT"
+	[ "$(image_digest served) $(image_digest served:1)" = "$before $before" ]
+	jq '.env.OTHER = "1"' "$APP/manifest.json" >"$T/new"
+	cp "$T/new" "$APP/manifest.json"
+	run_split "$SVRUN" image build --test -q "$APP"
+	expect_status 1
+	[ "$(image_digest served) $(image_digest served:1)" = "$before $before" ]
+	jq '.version = "2"' "$APP/manifest.json" >"$T/new"
+	cp "$T/new" "$APP/manifest.json"
+	run_split "$SVRUN" image build --test -q "$APP"
+	expect_status 1
+	[ "$("$SVRUN" image ls | grep -c served:2)" = 0 ]
 }
 
 @test "a policy that wants signatures does not stand in the way: images are signed after their tests" {
@@ -423,4 +436,12 @@ expect_verdict() { # ID VERDICT [PART]
 	expect_status 125
 	run_tests
 	expect_status 0
+	jq -n '{schema: "svrun.policy/1", default: {action: "reject"}, rules: []}' >"$T/policy"
+	run_split "$SVRUN" run --rm served say
+	expect_status 125
+	run_tests
+	expect_status 0
+	jq -n '{schema: "svrun.policy/1", default: {action: "accept"}, rules: [{match: ["served"], action: "reject"}]}' >"$T/policy"
+	run_tests
+	expect_status 1
 }

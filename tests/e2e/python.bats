@@ -294,6 +294,7 @@ more_teardown() {
 
 # Serve $T/index; $PORT is where.
 serve_index() {
+	: >"$T/server" # the loop below may be faster
 	/usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$T/index" 0 >"$T/server" 2>&1 &
 	SERVER=$!
 	for _ in {1..100}; do
