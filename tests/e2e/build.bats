@@ -296,6 +296,40 @@ $(image_digest b)" ]
 	expect_in "$err" "manifests"
 }
 
+# An app with entries a and b in its matrix, which are two images; locked.
+make_matrix_app() { # NAME
+	make_app "$1" '.name |= sub(".*/"; "") | .vars = {lvl: {type: "integer", default: 1}} | .matrix = [{id: "a", vars: {}}, {id: "b", vars: {lvl: 2}}]
+		| .env = {LVL: "${lvl}"}'
+	local entry
+	for entry in a b; do
+		"$SVRUN" image lock --matrix "$entry" "$APP" >/dev/null
+	done
+}
+
+@test "every entry of a matrix: --matrix all, --all, and --all with names" {
+	need_root
+	new_store
+	mkdir "$T/manifests"
+	make_matrix_app manifests/big
+	make_app manifests/flat '.name = "flat"'
+	"$SVRUN" image lock "$APP" >/dev/null
+	cd "$T"
+	run_split "$SVRUN" image build --matrix all big
+	expect_status 0
+	[ "$out" = "$(image_digest big:1-a)
+$(image_digest big:1-b)" ]
+	[ "$(image_digest big)" = "$(image_digest big:1-a)" ]
+	expect_in "$err" "big (a): big:1-a built" "big (b): big:1-b built"
+	run_split "$SVRUN" image build --all big
+	[ "$(wc -l <<<"$out")" = 2 ]
+	run_split "$SVRUN" image build --all
+	[ "$(wc -l <<<"$out")" = 3 ]
+	run_split "$SVRUN" image build --matrix b big
+	expect_in "$err" "big:1-b is up to date"
+	run_split "$SVRUN" image build --matrix b --var lvl=7 big
+	expect_in "$err" "big:1-b was another image: --var is in no name"
+}
+
 # ---- interrupted ----
 
 @test "a build that is killed at every file it gives a name to goes on where it was, to the same image" {
@@ -536,12 +570,48 @@ video:x:44:app" ] || fail "$out"
 	"$SVRUN" image build -q "$APP"
 	run_split "$SVRUN" image log "$APP" run:two
 	[ "$out" = "step two" ]
+	run_split "$SVRUN" image log "$APP"
+	[ "$out" = "run:one
+run:two" ]
+	run_split "$SVRUN" image log --mode cpu "$APP"
+	[ "$status" != 0 ]
 	run_split "$SVRUN" image log "$APP" three
 	expect_status 125
 	expect_in "$err" "no log of a step 'three'"
 }
 
+@test "of several apps, too, a step that fails shows its last lines" {
+	need_root
+	new_store
+	make_app fine
+	"$SVRUN" image lock "$APP" >/dev/null
+	make_step_app failing '.run[1].argv[3] = "echo some words; exit 3"'
+	"$SVRUN" image lock "$APP" >/dev/null
+	run_split "$SVRUN" image build "$T/fine" "$T/failing"
+	expect_status 125
+	expect_in "$err" "$T/fine: fine:1 built" "$T/failing:   | some words" "exit status 3"
+	[[ $err != *'{"steps"'* ]] || fail "$err"
+}
+
 # ---- a cache that is shared ----
+
+@test "the shared cache without TLS, of an image with a licence to accept" {
+	need_root
+	registry_plain
+	new_store
+	local options=(-q --plain-http --accept-license some)
+	make_app shared '.models = [{id: "m", target: "/m", format: "other", delivery: "layer", source: {type: "file", path: "w"},
+		license: {name: "some", acceptance: "user"}}]'
+	mkdir "$APP/w"
+	echo weights >"$APP/w/w.bin"
+	"$SVRUN" image lock "$APP" >/dev/null
+	run_split "$SVRUN" image build "${options[@]}" --cache-to "$REGISTRY/cache" "$APP"
+	expect_status 0
+	rm -rf "$SVRUN_ROOT"
+	new_store_again
+	run_split "$SVRUN" image build "${options[@]}" --format json --cache-from "$REGISTRY/cache" "$APP"
+	[ "$(jq -r .imported <<<"$out")" = true ] || fail "$out" "$err"
+}
 
 @test "a machine that has nothing takes the image out of the shared cache, and runs no step" {
 	need_root

@@ -85,6 +85,25 @@ plan() {
 	[ "$(jq '.writeBytes' <<<"$out")" -gt 100 ]
 }
 
+@test "the layers of the strategy origin are known once they were built" {
+	need_root
+	need_program busybox
+	new_store
+	make_app cut '.build.layers.strategy = "origin" | .files += [{dest: "/bin/busybox", from: "busybox", mode: "0755"}]
+		| .run = [{id: "one", argv: ["/bin/busybox", "touch", "/one"], writes: ["/one"]}]'
+	cp "$(command -v busybox)" "$APP/busybox"
+	"$SVRUN" image lock "$APP" >/dev/null
+	plan "$APP"
+	[ "$(jq -c '[.layers, .writeKnown]' <<<"$out")" = "[null,false]" ] || fail "$out"
+	run_split "$SVRUN" image plan "$APP"
+	expect_in "$out" "not known before it was built"
+	"$SVRUN" image build -q "$APP"
+	plan "$APP"
+	[ "$(cache_of layer files) $(cache_of layer one)" = "hit hit" ]
+	[ "$(jq .layers <<<"$out")" = "$("$SVRUN" image inspect cut | jq '.layers | length')" ] || fail "$out"
+	[ "$(jq .writeKnown <<<"$out")" = true ]
+}
+
 @test "what is to be fetched is counted in bytes" {
 	need_root
 	new_store

@@ -186,6 +186,16 @@ expect_no_step() {
 	[ "$status" = 0 ]
 }
 
+@test "a secret that is missing is said before anything is fetched" {
+	export SVRUN_CONFIG=$T/config.json
+	echo '{"mirrors": {"files": "http://127.0.0.1:1"}}' >"$SVRUN_CONFIG"
+	step_app one "$(script 'true' '.secrets = [{id: "token"}]')" '.models = [{id: "m", target: "/m", format: "other", delivery: "layer",
+		source: {type: "https", url: "mirror:files/w.bin"}, license: {spdx: "MIT"},
+		files: [{path: "w.bin", sha256: ("1" * 64), size: 5}]}]'
+	build_fails
+	expect_in "$err" "SV131 /run/0/secrets/0: step run:it needs the secret 'token'" "--secret token=FILE"
+}
+
 @test "a step that writes or prints a secret is refused, in whatever spelling, and nothing of it stays" {
 	local text
 	printf 'pass-%s-word' phrase >"$T/token"

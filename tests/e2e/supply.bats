@@ -404,6 +404,24 @@ tags() { # NAME
 	expect_in "$err" "found: no signature"
 }
 
+@test "a pull that is refused leaves no process" {
+	need_root
+	site_policy '{"schema": "svrun.policy/1", "default": {"action": "reject"}}'
+	cat >"$T/pull.py" <<-'PY'
+		import ctypes, os, subprocess, sys
+		ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # what loses its parent becomes ours
+		status = subprocess.run([sys.argv[1], "image", "pull", "none.example/a/b:1"]).returncode
+		try:
+		    print("left", os.waitpid(-1, 0))
+		except ChildProcessError:
+		    print("nothing left")
+		sys.exit(status)
+	PY
+	run_split python3 "$T/pull.py" "$SVRUN"
+	expect_status 125
+	[ "$out" = "nothing left" ] || fail "$out" "$err"
+}
+
 @test "a policy that cannot be read lets nothing through, and says where" {
 	need_root
 	registry_plain
@@ -636,6 +654,30 @@ subprocess.run([sys.executable, "/opt/pip.whl/pip", "list", "--format=json", "--
 	run_split "$SVRUN" image why full /no/such
 	expect_status 125
 	expect_in "$err" "there is no /no/such in the image"
+}
+
+@test "two apps that are built to the same image have a bill each" {
+	need_root
+	build_app '.title = "the same"'
+	mkdir "$T/twin"
+	cp "$T/app/"* "$T/twin"
+	jq --indent 7 '.name = "twin"' "$T/app/manifest.json" >"$T/twin/manifest.json"
+	lock_and_build "$T/twin" >/dev/null
+	[ "$(image_digest twin)" = "$APP_DIGEST" ]
+	tells() { # IMAGE PART
+		run_split "$SVRUN" image why "$1" /etc/text
+		expect_status 0
+		expect_in "$out" "$2" || return 1
+	}
+	tells app app/manifest.json
+	tells app:1 app/manifest.json
+	tells twin twin/manifest.json
+	tells "$APP_DIGEST" app/manifest.json
+	"$SVRUN" image build -q --no-cache "$T/app" >/dev/null
+	"$SVRUN" image build -q --no-cache "$T/twin" >/dev/null
+	tells "$APP_DIGEST" app/manifest.json
+	tells app app/manifest.json
+	[ "$("$SVRUN" image sbom twin | jq -r .name)" != "$("$SVRUN" image sbom app | jq -r .name)" ]
 }
 
 @test "an image that was built elsewhere has no bill, but may bring an SBOM" {
