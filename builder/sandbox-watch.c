@@ -84,8 +84,6 @@ static bool wrote_too_much(struct watching *x, uint64_t avail, double now)
 	uint64_t lost = x->free_at_start > avail ? x->free_at_start - avail : 0, bytes;
 	struct stat st;
 
-	if (x->log_bytes > x->w->max_bytes)
-		return true;
 	if (lost < x->w->max_bytes / 2 || now < x->next_count || sys_fstat(x->w->upper, &st) < 0)
 		return false;
 	bytes = count_bytes(sys_openat(x->w->upper, ".", O_RDONLY | O_DIRECTORY, 0), 0, st.st_dev);
@@ -103,6 +101,16 @@ static void kill_it(struct watching *x)
 		return;
 }
 
+/* Whoever wants to tidy up before a signal ends us holds it back meanwhile (step-run.c). */
+static bool told_to_end(void)
+{
+	sigset_t waiting;
+
+	return sigpending(&waiting) == 0 &&
+	       (sigismember(&waiting, SIGTERM) == 1 || sigismember(&waiting, SIGINT) == 1 ||
+		       sigismember(&waiting, SIGHUP) == 1);
+}
+
 static void look(struct watching *x)
 {
 	double now = sys_now_ms();
@@ -118,25 +126,32 @@ static void look(struct watching *x)
 		x->end->out_of_disk = true;
 	else if (container_out_of_pids(x->w->c))
 		x->end->out_of_pids = true;
-	else
+	else if (!told_to_end())
 		return;
 	kill_it(x);
 }
 
 /* ---- output ---- */
 
+/* What it prints beyond the limit, and until its end has come, is lost. */
 static int take_output(struct watching *x, struct err *e)
 {
 	ssize_t n = sys_read(x->w->output, x->piece, PIECE);
+	uint64_t left = SANDBOX_LOG_MAX - x->log_bytes, keep;
 
 	if (n < 0)
 		return errno == EAGAIN ? 0 : err_sys(e, "read its output");
 	if (n == 0)
 		x->silent = true;
-	x->log_bytes += (uint64_t)n;
-	if (n > 0 && sys_write_all(x->w->log, x->piece, (size_t)n) < 0) {
+	keep = (uint64_t)n < left ? (uint64_t)n : left;
+	x->log_bytes += keep;
+	if (keep > 0 && sys_write_all(x->w->log, x->piece, (size_t)keep) < 0) {
 		err_sys(e, "write its log");
-		return sys_hint_space(e, x->w->log, (uint64_t)n);
+		return sys_hint_space(e, x->w->log, keep);
+	}
+	if (keep < (uint64_t)n && !x->killed) {
+		x->end->too_much_output = true;
+		kill_it(x);
 	}
 	return 0;
 }

@@ -158,7 +158,7 @@ static int run_on(struct run *r, int *root, struct err *e)
 static bool was_good(const struct sandbox_end *end)
 {
 	return end->status == 0 && !end->timed_out && !end->out_of_memory && !end->out_of_disk &&
-	       !end->out_of_pids;
+	       !end->out_of_pids && !end->too_much_output;
 }
 
 static int read_changes(struct run *r, struct entries *changed, struct err *e)

@@ -23,7 +23,10 @@
 /* Part of the key of every step: raise it when the same step gives another result. */
 #define SANDBOX_VERSION "svrun-sandbox/1"
 
-enum { SANDBOX_PIDS = 4096 };
+enum {
+	SANDBOX_PIDS = 4096,
+	SANDBOX_LOG_MAX = 64 << 20 /* a step that prints more is stopped */
+};
 
 struct sandbox_bind {
 	const char *host; /* absolute: a file or folder */
@@ -52,7 +55,7 @@ struct sandbox_step {
 	size_t nbinds;
 	const struct sandbox_file *files; /* neither are these */
 	size_t nfiles;
-	int log; /* standard output and error, whole */
+	int log; /* standard output and error */
 	int64_t epoch;
 	struct secret_scan *scan; /* looks at all that comes back; NULL: nobody */
 };
@@ -60,7 +63,7 @@ struct sandbox_step {
 /* An ended step: how. */
 struct sandbox_end {
 	int status; /* exit status; 128 + signal */
-	bool timed_out, out_of_memory, out_of_disk, out_of_pids;
+	bool timed_out, out_of_memory, out_of_disk, out_of_pids, too_much_output;
 	double seconds;
 	const char *secret;                  /* the id of one that is in what it wrote, or NULL, */
 	char secret_path[TREE_PATH_MAX + 1]; /* and where: "etc/x" */

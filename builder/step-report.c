@@ -40,6 +40,29 @@ int step_fault(struct steps *s, const struct step *st, const char *member, int c
 		e, ERR_USAGE, "%s:%d:%d: SV%03d %s: %s", file, line, col, code, pointer, text);
 }
 
+/* As ls -b would: names are the step's, and one with a line break must not forge a line. */
+char *step_shown(const char *name)
+{
+	bool text = str_utf8(name, strlen(name));
+	char *out = mem_alloc(4 * strlen(name) + 1), *to = out;
+
+	for (const char *p = name; *p; p++) {
+		unsigned char c = (unsigned char)*p, next = (unsigned char)p[1];
+		bool c1 = c == 0xc2 && next < 0xa0;
+
+		if (c < ' ' || c == 0x7f || (c >= 0x80 && !text) || c1)
+			to += snprintf(to, 5, "\\x%02x", c);
+		else
+			*to++ = (char)c;
+		if (c1 && text) {
+			to += snprintf(to, 5, "\\x%02x", next);
+			p++;
+		}
+	}
+	*to = '\0';
+	return out;
+}
+
 /* ---- the log's end ---- */
 
 /* The last lines of the log, to free(). */
@@ -87,8 +110,11 @@ void step_log_paths(
 {
 	FILE *f = fopen(step_log_path(s, st), "ae");
 
-	for (size_t i = 0; f && i < paths->n; i++)
-		fprintf(f, "svrun: %s: %s\n", what, paths->v[i]);
+	for (size_t i = 0; f && i < paths->n; i++) {
+		auto_free char *path = step_shown(paths->v[i]);
+
+		fprintf(f, "svrun: %s: %s\n", what, path);
+	}
 	if (f)
 		fclose(f);
 }
@@ -99,7 +125,10 @@ static void describe(const struct step *st, const struct sandbox_end *end, char 
 {
 	const struct sandbox_step *b = &st->box;
 
-	if (end->timed_out)
+	if (end->too_much_output)
+		snprintf(out, size, "was stopped: it printed more than %d MiB",
+			SANDBOX_LOG_MAX >> 20);
+	else if (end->timed_out)
 		snprintf(out, size, "was stopped after its time of %u ms", b->timeout_ms);
 	else if (end->out_of_disk)
 		snprintf(out, size, "was stopped: it filled the disk");
@@ -133,12 +162,25 @@ static void put_command(const struct steps *s, const struct step *st, char *out,
 		n += (size_t)snprintf(out + n, size - n, " --secret %s=FILE", st->secrets[i].id);
 }
 
+/* Of a full disk: the beginning of the log says what the step was about. */
+static void shorten(const char *path)
+{
+	struct stat st;
+	auto_fd int fd = sys_open(path, O_WRONLY, 0);
+
+	if (fd >= 0 && sys_fstat(fd, &st) == 0 && st.st_size > TAIL_BYTES &&
+		sys_ftruncate(fd, TAIL_BYTES) < 0)
+		warn("%s cannot be made shorter", path);
+}
+
 int step_failed(
 	struct steps *s, const struct step *st, const struct sandbox_end *end, struct err *e)
 {
 	char how[128], command[300];
 
 	show_tail(s, st);
+	if (end->out_of_disk)
+		shorten(step_log_path(s, st));
 	describe(st, end, how, sizeof(how));
 	put_command(s, st, command, sizeof(command));
 	err_set(e, ERR_SYSTEM, "step %s %s; its log: %s", st->id, how, step_log_path(s, st));

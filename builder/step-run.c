@@ -1,15 +1,16 @@
 /* One step: its key, its result from the cache, or a run. */
-#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/mman.h>
 
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "builder/cache-share.h"
 #include "builder/engine.h"
+#include "builder/step-mounts.h"
 #include "builder/steps-private.h"
 #include "builder/unpacked.h"
 #include "builder/upper.h"
@@ -31,6 +32,7 @@ struct running {
 	size_t nsecrets;
 	struct secret_scan *scan;
 	const char *log_path;
+	int log; /* box.log, too, when there is nothing to look for */
 	time_t begun;
 };
 
@@ -94,22 +96,15 @@ static int save(struct steps *s, const struct step *st, const struct digest *key
 
 /* ---- cache folders ---- */
 
-/* ROOT/cache/mounts/ID, for us alone until the lock is closed. */
 static int open_cache(struct running *r, const struct run_cache *c, struct err *e)
 {
 	struct store *s = r->s->x->s;
-	auto_free char *folder = mem_printf("cache/mounts/%s", c->id);
-	auto_free char *lock = mem_printf("cache/mounts/%s.lock", c->id);
+	auto_free char *folder = step_mount_folder(c->id);
+	int lock = step_mount_open(s, c->id, e);
 
-	/* For whatever user the step has; nobody else gets into the store. */
-	if (sys_mkdir_p(s->fd, folder, 0755) < 0 || fchmodat(s->fd, folder, 01777, 0) < 0)
-		return err_sys(e, "make %s/%s", s->path, folder);
-
-	auto_fd int fd = sys_openat(s->fd, lock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-
-	if (fd < 0 || sys_flock(fd, LOCK_EX) < 0)
-		return err_sys(e, "lock %s/%s", s->path, lock);
-	r->locks[r->nlocks++] = steal_fd(&fd);
+	if (lock < 0)
+		return -1;
+	r->locks[r->nlocks++] = lock;
 	r->binds[r->box.nbinds++] = (struct sandbox_bind){
 		arena_printf(&r->s->arena, "%s/%s", s->path, folder), c->target, true};
 	return 0;
@@ -134,6 +129,26 @@ static int open_caches(struct running *r, struct err *e)
 		if ((i == 0 || !str_eq(v[i].id, v[i - 1].id)) && open_cache(r, &v[i], e) < 0)
 			return -1;
 	return 0;
+}
+
+static int mark_caches(struct running *r, bool set, struct err *e)
+{
+	for (size_t i = 0; i < r->nlocks; i++)
+		if (step_mount_mark(r->locks[i], set, e) < 0)
+			return -1;
+	return 0;
+}
+
+/* What is in the way of that stays marked, and is removed by the next who comes. */
+static void remove_caches(struct running *r)
+{
+	struct err fault = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->st->ncaches; i++)
+		rc = step_mount_remove(r->s->x->s, r->st->caches[i].id, &fault);
+	if (rc < 0 || mark_caches(r, false, &fault) < 0)
+		warn("%s", fault.text);
 }
 
 /* ---- secrets ---- */
@@ -177,64 +192,120 @@ static int leaked(struct running *r, const char *id, const char *where, struct e
 	return err_hint(e, "nothing of the step was kept: a secret may be read, never written");
 }
 
-/* The log must not have it either: then there is no log. */
 static int scan_log(struct running *r, struct err *e)
 {
-	static const char gone[] = "svrun: a secret was in this log, which is why it is empty\n";
 	auto_free char *piece = mem_alloc(PIECE);
-	auto_fd int fd = r->scan ? sys_open(r->log_path, O_RDWR, 0) : -1;
+	off_t at = 0;
 	ssize_t n;
 
-	if (!r->scan)
-		return 0;
-	if (fd < 0)
-		return err_sys(e, "open %s", r->log_path);
 	secret_scan_begin(r->scan);
-	while ((n = sys_read(fd, piece, PIECE)) > 0) {
+	while ((n = sys_pread(r->box.log, piece, PIECE, at)) > 0) {
 		const char *id = secret_scan_add(r->scan, piece, (size_t)n);
 
-		if (!id)
-			continue;
-		if (sys_ftruncate(fd, 0) < 0 || sys_pwrite_all(fd, gone, strlen(gone), 0) < 0)
-			return err_sys(e, "empty %s", r->log_path);
-		return leaked(r, id, "what it printed", e);
+		if (id)
+			return leaked(r, id, "what it printed", e);
+		at += n;
 	}
-	return n < 0 ? err_sys(e, "read %s", r->log_path) : 0;
+	return n < 0 ? err_sys(e, "read its output") : 0;
 }
 
 /* What a step leaves in a cache folder comes back to other steps. */
+static int scan_cache(struct running *r, const char *id, struct tree *nothing, struct err *e)
+{
+	auto_free char *folder = step_mount_folder(id);
+	struct entries none = {0};
+	auto_fd int dir =
+		sys_openat(r->s->x->s->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct upper u = {.dir = dir,
+		.tree = nothing,
+		.max_bytes = UINT64_MAX,
+		.scan = r->scan,
+		.since = r->begun};
+	int rc = dir < 0 ? err_sys(e, "open %s", folder) : upper_read(&u, &none, e);
+
+	entries_fini(&none);
+	if (rc < 0) {
+		err_ctx(e, "step %s: cache folder '%s' cannot be searched for secrets", r->st->id,
+			id);
+		return err_hint(e, "the folder was removed");
+	}
+	if (!u.secret)
+		return 0;
+
+	auto_free char *file = step_shown(u.secret_path);
+	auto_free char *where = mem_printf("cache folder '%s', file %s", id, file);
+
+	return leaked(r, u.secret, where, e);
+}
+
 static int scan_caches(struct running *r, struct err *e)
 {
-	struct tree *nothing = r->scan ? tree_new() : NULL;
+	struct tree *nothing = tree_new();
 	int rc = 0;
 
-	for (size_t i = 0; r->scan && rc == 0 && i < r->st->ncaches; i++) {
-		auto_free char *folder = mem_printf("cache/mounts/%s", r->st->caches[i].id);
-		struct entries none = {0};
-		auto_fd int dir =
-			sys_openat(r->s->x->s->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		struct upper u = {.dir = dir,
-			.tree = nothing,
-			.max_bytes = UINT64_MAX,
-			.scan = r->scan,
-			.since = r->begun};
-
-		rc = dir < 0 ? err_sys(e, "open %s", folder) : upper_read(&u, &none, e);
-		entries_fini(&none);
-		if (rc == 0 && u.secret) {
-			auto_free char *where = mem_printf(
-				"cache folder '%s', file %s", r->st->caches[i].id, u.secret_path);
-
-			rc = sys_remove_tree(r->s->x->s->fd, folder) < 0
-				     ? err_sys(e, "remove %s", folder)
-				     : leaked(r, u.secret, where, e);
-		}
-	}
+	for (size_t i = 0; rc == 0 && i < r->st->ncaches; i++)
+		rc = scan_cache(r, r->st->caches[i].id, nothing, e);
 	tree_free(nothing);
 	return rc;
 }
 
+static int find_leaks(struct running *r, const struct sandbox_end *end, struct err *e)
+{
+	if (scan_log(r, e) < 0 || scan_caches(r, e) < 0)
+		return -1;
+	if (!end->secret)
+		return 0;
+
+	auto_free char *file = step_shown(end->secret_path);
+	auto_free char *where = mem_printf("/%s", file);
+
+	return leaked(r, end->secret, where, e);
+}
+
+/* The output that was looked through becomes the log. */
+static int publish_log(struct running *r, struct err *e)
+{
+	auto_free char *piece = mem_alloc(PIECE);
+	off_t at = 0;
+	ssize_t n;
+
+	for (; (n = sys_pread(r->box.log, piece, PIECE, at)) > 0; at += n)
+		if (sys_write_all(r->log, piece, (size_t)n) < 0)
+			return err_sys(e, "write %s", r->log_path);
+	return n < 0 ? err_sys(e, "read its output") : 0;
+}
+
+/* Whatever became of the step: what it printed and what it left in cache folders is looked through
+ * before anybody has it. When anything goes wrong, nothing is kept. */
+static int check_secrets(struct running *r, bool ran, const struct sandbox_end *end, struct err *e)
+{
+	static const char gone[] = "svrun: the step had secrets and was not looked through to its "
+				   "end, or one was found: what it printed is not kept\n";
+	struct err fault = {0};
+	int rc = find_leaks(r, end, &fault);
+
+	if (rc < 0 && e)
+		*e = fault; /* says more than that it failed */
+	if (rc == 0 && ran)
+		return publish_log(r, e) < 0 ? -1 : mark_caches(r, false, e);
+	if (sys_write_all(r->log, gone, strlen(gone)) < 0)
+		warn("%s cannot be written", r->log_path);
+	remove_caches(r);
+	return -1;
+}
+
 /* ---- the run ---- */
+
+/* Where there are secrets, output stays in memory that dies with us until it was looked through. */
+static int open_log(struct running *r, struct err *e)
+{
+	r->log_path = step_log_path(r->s, r->st);
+	r->log = sys_open(r->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0600);
+	if (r->log < 0)
+		return err_sys(e, "create %s", r->log_path);
+	r->box.log = r->scan ? memfd_create("log", MFD_CLOEXEC) : r->log;
+	return r->box.log < 0 ? err_sys(e, "memory for its output") : 0;
+}
 
 static int prepare(struct running *r, struct err *e)
 {
@@ -259,53 +330,70 @@ static int prepare(struct running *r, struct err *e)
 	if (r->s->x->nsecrets)
 		r->scan = secret_scan_new(r->s->x->secrets, r->s->x->nsecrets);
 	r->box.scan = r->scan;
-	r->log_path = step_log_path(r->s, st);
-	r->box.log =
-		sys_open(r->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0600);
-	return r->box.log < 0 ? err_sys(e, "create %s", r->log_path) : 0;
+	return open_log(r, e) < 0 || (r->scan && mark_caches(r, true, e) < 0) ? -1 : 0;
 }
 
 static bool went_well(const struct sandbox_end *end)
 {
 	return end->status == 0 && !end->timed_out && !end->out_of_memory && !end->out_of_disk &&
-	       !end->out_of_pids;
+	       !end->out_of_pids && !end->too_much_output;
 }
 
 static int run_prepared(struct running *r, struct entries *out, struct err *e)
 {
 	auto_free struct sandbox_end *end = mem_alloc(sizeof(*end));
+	int rc;
 
 	r->begun = time(NULL);
-	if (sandbox_run(&r->box, r->view, r->s->x->s, r->s->x->pool, out, end, e) < 0)
-		return err_ctx(e, "step %s", r->st->id);
-	if (scan_log(r, e) < 0 || scan_caches(r, e) < 0)
+	rc = sandbox_run(&r->box, r->view, r->s->x->s, r->s->x->pool, out, end, e);
+	if (rc < 0)
+		err_ctx(e, "step %s", r->st->id);
+	if (r->scan && check_secrets(r, rc == 0, end, e) < 0)
 		return -1;
-	if (end->secret) {
-		auto_free char *where = mem_printf("/%s", end->secret_path);
-
-		return leaked(r, end->secret, where, e);
-	}
+	if (rc < 0)
+		return -1;
+	if (end->out_of_disk) /* they may be what fills it */
+		remove_caches(r);
 	if (!went_well(end))
 		return step_failed(r->s, r->st, end, e);
 	progress_note(r->s->x->p, "step %s: %.1f s", r->st->id, end->seconds);
 	return 0;
 }
 
+/* Whoever ends the build waits until nothing of the step is left: the sandbox looks for signals
+ * that wait (sandbox-watch.c), and they arrive when all is tidy. */
+static void hold_signals(sigset_t *before)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGHUP);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &ends, before);
+}
+
 static int run_now(struct steps *s, const struct step *st, struct tree *view, struct entries *out,
 	struct err *e)
 {
-	struct running r = {.s = s, .st = st, .view = view, .box.log = -1};
-	int rc = prepare(&r, e);
+	struct running r = {.s = s, .st = st, .view = view, .box.log = -1, .log = -1};
+	sigset_t before;
+	int rc;
 
+	hold_signals(&before);
+	rc = prepare(&r, e);
 	if (rc == 0) {
 		progress_begin(s->x->p, st->id, 0);
 		rc = run_prepared(&r, out, e);
 		progress_end(s->x->p);
 	}
 	secret_scan_free(r.scan);
-	sys_close_ref(&r.box.log);
+	if (r.box.log != r.log)
+		sys_close_ref(&r.box.log);
+	sys_close_ref(&r.log);
 	for (size_t i = 0; i < r.nlocks; i++)
 		sys_close_ref(&r.locks[i]);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
 

@@ -67,6 +67,8 @@ int step_changes(struct steps *s, const struct step *st, struct tree *view, stru
 
 /* ---- how one failed (step-report.c) ---- */
 
+/* A name with control characters, and bytes that are no text, as \xNN. To free(). */
+char *step_shown(const char *name);
 /* Path of its log. In the arena. */
 const char *step_log_path(struct steps *s, const struct step *st);
 /* Its last lines to the progress, and the error. Returns -1. */

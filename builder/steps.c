@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "builder/prune.h"
+#include "builder/step-mounts.h"
 #include "builder/steps-private.h"
 #include "builder/writes.h"
 
@@ -58,8 +59,11 @@ static int check_writes(struct steps *s, const struct step *st, const struct ent
 	out = writes_outside(st->writes, l, t, &s->arena);
 	if (out.n == 0)
 		return 0;
-	for (size_t i = 0; i < out.n && i < SHOWN_PATHS; i++)
-		buf_printf(&some, "%s%.200s", i ? ", " : "", out.v[i]);
+	for (size_t i = 0; i < out.n && i < SHOWN_PATHS; i++) {
+		auto_free char *path = step_shown(out.v[i]);
+
+		buf_printf(&some, "%s%.200s", i ? ", " : "", path);
+	}
 	if (out.n > SHOWN_PATHS)
 		buf_printf(&some, " and %zu more", out.n - SHOWN_PATHS);
 	step_log_paths(s, st, "wrote outside of its \"writes\"", &out);
@@ -148,7 +152,7 @@ int steps_run(const struct step_context *x, struct composed *c, struct err *e)
 		steps_add_runs,
 	};
 	struct steps s = {.x = x, .c = c};
-	int rc = sandbox_sweep(x->s, e);
+	int rc = sandbox_sweep(x->s, e) < 0 ? -1 : step_mounts_sweep(x->s, e);
 
 	for (size_t i = 0; rc == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct step_list l = {0};

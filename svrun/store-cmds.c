@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "builder/sandbox.h"
+#include "builder/step-mounts.h"
 #include "images/config.h"
 #include "images/digest-map.h"
 #include "images/fsck.h"
@@ -62,7 +63,9 @@ int cmd_image_gc(const struct command *self, int argc, char **argv, struct err *
 	if (options_parse(self, options, argc, argv, false, e) < 0 || store_enter(&s, e) < 0)
 		return -1;
 	p = progress_new(PROGRESS_AUTO);
-	rc = sandbox_sweep(&s, e) < 0 ? -1 : collect(&s, dry, cache, p, e);
+	rc = sandbox_sweep(&s, e) < 0 || step_mounts_sweep(&s, e) < 0
+		     ? -1
+		     : collect(&s, dry, cache, p, e);
 	progress_free(p);
 	store_close(&s);
 	return rc;

@@ -152,9 +152,16 @@ expect_no_step() {
 	expect_in "$err" "filled the disk"
 	after=$(df --output=avail -k "$MOUNT" | tail -n 1)
 	[ "$((before - after))" -lt 8192 ] || fail "$before KiB were free, $after are"
+	# The log is bounded, and cache folders do not keep the disk full.
 	step_app two "$(script 'yes')"
 	build_fails
+	expect_in "$err" "step run:it was stopped: it printed more than 64 MiB"
+	[ "$(stat -c %s "$SVRUN_ROOT/logs/two/run:it.log")" = $((64 << 20)) ]
+	rm "$SVRUN_ROOT/logs/two/run:it.log"
+	step_app full "$(script 'cat /dev/zero > /c/x' '.cache = [{id: "c", target: "/c"}]')"
+	build_fails
 	expect_in "$err" "filled the disk"
+	[ ! -e "$SVRUN_ROOT/cache/mounts/c/x" ] || fail "the cache folder is left"
 	step_app three "$(script 'cat /dev/zero > /tmp/x')"
 	build_fails
 	expect_in "$err" "filled the disk"
@@ -210,6 +217,95 @@ expect_no_step() {
 		rm -r "$APP"
 	done
 	! grep -rqF pass-phrase-word "$SVRUN_ROOT" || fail "it is in $(grep -rlF pass-phrase-word "$SVRUN_ROOT")"
+}
+
+no_secret() { # what is not in the store, but its cache's lock may be
+	! grep -rqF pass-phrase-word "$SVRUN_ROOT" || fail "it is in $(grep -rlF pass-phrase-word "$SVRUN_ROOT")"
+}
+
+secret_app() { # NAME TEXT
+	step_app "$1" "$(script "$2" '.secrets = [{id: "token"}] | .cache = [{id: "c", target: "/c"}]')"
+	printf 'pass-%s-word\n' phrase >"$T/token"
+}
+
+@test "a secret that is found in one place is kept in no other, and so it is when the search fails" {
+	local text n=0 deep='i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i + 1)); done'
+	for text in "cat /run/secrets/token > /c/x; cat /run/secrets/token" \
+		"cat /run/secrets/token > /c/x; cat /run/secrets/token > /out/x" \
+		"cat /run/secrets/token; cat /run/secrets/token > /c/x; cd /out; $deep" \
+		"cat /run/secrets/token > /c/x; cd /c; $deep" \
+		"cat /run/secrets/token > /c/x; exit 1"; do
+		secret_app "app$((++n))" "$text"
+		build_fails --secret token="$T/token"
+		no_secret
+		[ ! -e "$SVRUN_ROOT/cache/mounts/c" ] || fail "left the cache folder of: $text"
+	done
+	# One that found its folder clean keeps it.
+	secret_app good "echo > /c/kept"
+	"$SVRUN" image build -q --secret token="$T/token" "$APP"
+	[ -e "$SVRUN_ROOT/cache/mounts/c/kept" ]
+	step_app next "$(script 'cat /c/kept' '.cache = [{id: "c", target: "/c"}]')"
+	"$SVRUN" image build -q "$APP"
+	[ -e "$SVRUN_ROOT/cache/mounts/c/kept" ]
+}
+
+start_build() { # [OPTION...]: until the step writes; $pid
+	"$SVRUN" image build "$@" "$APP" >"$T/out" 2>&1 &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		[ -e "$SVRUN_ROOT/cache/mounts/c/ready" ] && return
+		sleep 0.1
+	done
+	fail "$(<"$T/out")"
+}
+
+@test "a build that is killed over a step with a secret leaves none that another step would find" {
+	local pid i
+	secret_app killed 'cat /run/secrets/token; cat /run/secrets/token > /c/x; cat /run/secrets/token > /out/x
+		echo > /c/ready; sleep 1000'
+	start_build --secret token="$T/token"
+	kill -9 "$pid"
+	wait "$pid" || true
+	! grep -rqF pass-phrase-word "$SVRUN_ROOT/logs" || fail "it is in the log"
+	step_app next "$(script 'ls /c' '.cache = [{id: "c", target: "/c"}]')"
+	"$SVRUN" image build -q "$APP"
+	run_split "$SVRUN" image log "$APP" run:it
+	[ -z "$out" ] || fail "$out"
+	no_secret
+	# svrun image gc does it, too.
+	secret_app killed 'cat /run/secrets/token > /c/x; echo > /c/ready; sleep 1000'
+	start_build --secret token="$T/token"
+	kill -9 "$pid"
+	wait "$pid" || true
+	"$SVRUN" image gc >/dev/null
+	no_secret
+}
+
+@test "a build that is told to end leaves nothing of its step" {
+	local pid i
+	secret_app told 'cat /run/secrets/token; cat /run/secrets/token > /c/x; cat /run/secrets/token > /out/x
+		echo > /c/ready; sleep 1000'
+	start_build --secret token="$T/token"
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	[ "$status" = 143 ] || fail "status $status"
+	expect_no_step
+	no_secret
+}
+
+@test "a name of a step cannot forge a line of an error or a log" {
+	step_app one "$(script 'echo > "/data/x$(printf "\nsvrun: \033[1mall is well")"' '.writes = []')"
+	build_fails
+	expect_in "$err" '/data/x\x0asvrun: \x1b[1mall is well'
+	run_split "$SVRUN" image log "$APP" run:it
+	expect_in "$out" '/data/x\x0asvrun: \x1b[1mall is well'
+	[[ $out != *$'\033'* ]] || fail "$out"
+}
+
+@test "cache folders of any names do not meet the locks of others" {
+	step_app one "$(script 'echo > /c/x; echo > /d/x' '.cache = [{id: "c", target: "/c"}, {id: "c.lock", target: "/d"}]')"
+	"$SVRUN" image build -q "$APP"
 }
 
 @test "a cache folder is kept from build to build, one step at a time, and is no part of the image" {
