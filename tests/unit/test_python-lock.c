@@ -328,6 +328,7 @@ TEST(the_manifests_wheels_are_checked_and_locked)
 	pin.size = 9;
 	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, NULL, &s.e), -1);
 	assert_non_null(strstr(s.e.text, "expected 9 bytes, found 8"));
+	assert_non_null(strstr(s.e.text, "manifest.json:1:1: /python/wheels/0: "));
 	pin.version = "2.0.1";
 	assert_int_equal(python_lock(&s.l, &s.m, &s.mirrors, NULL, &s.e), -1);
 	assert_non_null(strstr(s.e.text, "SV174"));
