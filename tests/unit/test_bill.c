@@ -1,8 +1,14 @@
 /* The bill of materials: kept and read again, and what is found in it. */
 #include "builder/bill.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/str.h"
 #include "builder/sbom.h"
+#include "images/bills.h"
 #include "tests/unit/fixture.h"
 
 static struct bill_layer layers[] = {{.id = "os"}, {.id = "files"}};
@@ -84,6 +90,55 @@ TEST(what_is_kept_is_what_is_read_again)
 		assert_int_equal(bill_decode(&b, kept.data, n, NULL), -1);
 }
 
+/* Who is told to people that ask for ref. */
+static void expect_bill_of(struct store *s, const char *ref, const char *name, const char *version)
+{
+	const struct digest d = {{1}};
+	struct err e = {0};
+	struct bill b;
+
+	if (bill_load(&b, s, &d, ref, &e) < 0)
+		fail_msg("%s: %s", ref, e.text);
+	assert_string_equal(b.name, name);
+	assert_string_equal(b.version, version);
+	bill_fini(&b);
+}
+
+TEST(apps_with_the_same_image_have_a_bill_each_and_the_first_stays_the_first)
+{
+	static const struct {
+		const char *name, *version;
+	} saved[] = {{"big", "1"}, {"bigger", "1"}, {"bigger", "2"}, {"big", "3"}};
+	char folder[] = "/tmp/test-bill.XXXXXX", text[64];
+	const struct digest d = {{1}};
+	struct store s = {.path = mkdtemp(folder)};
+	struct bill b = example();
+
+	s.fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < sizeof(saved) / sizeof(saved[0]); i++) {
+		b.name = saved[i].name;
+		b.version = saved[i].version;
+		assert_int_equal(bill_save(&b, &s, &d, NULL), 0);
+	}
+	expect_bill_of(&s, NULL, "big", "3");
+	expect_bill_of(&s, "big:3", "big", "3");
+	expect_bill_of(&s, "host:5000/team/bigger:2", "bigger", "2");
+	expect_bill_of(&s, "bigge", "big", "3");
+	expect_bill_of(&s, "sha256:01", "big", "3");
+	/* what is damaged gives way */
+	assert_int_equal(bills_put(&s, &d, "no bill", 7, NULL), 0);
+	assert_int_equal(bill_load(&b, &s, &d, "big", NULL), -1);
+	b = example();
+	assert_int_equal(bill_save(&b, &s, &d, NULL), 0);
+	expect_bill_of(&s, "x", "x", b.version);
+	assert_int_equal(bills_merge(&s, &d, "no bill", 7, NULL), -1);
+	assert_int_equal(bills_remove(&s, &d, NULL), 0);
+	snprintf(text, sizeof(text), "%s/bills", folder);
+	rmdir(text);
+	rmdir(folder);
+	close(s.fd);
+}
+
 TEST(files_and_places_are_found_by_name)
 {
 	struct bill b = example();
@@ -124,5 +179,6 @@ TEST(sboms_name_what_is_installed_and_nothing_else)
 }
 
 RUN_TESTS(cmocka_unit_test(what_is_kept_is_what_is_read_again),
+	cmocka_unit_test(apps_with_the_same_image_have_a_bill_each_and_the_first_stays_the_first),
 	cmocka_unit_test(files_and_places_are_found_by_name),
 	cmocka_unit_test(sboms_name_what_is_installed_and_nothing_else))
