@@ -92,7 +92,7 @@ int base_image_lock(struct lock *l, const struct manifest *m, struct store *s, s
 
 /* ---- opening ---- */
 
-/* The lock pins what the manifest's digest pins, too; this is about a lock that was edited. */
+/* The image pins all of this, too; this is about a lock that was edited. */
 static int check_lock(const struct lock_base *l, const struct image *im, struct err *e)
 {
 	if (digest_check(&l->config, &im->config_digest, e, "lock: /base/config") < 0)
@@ -109,14 +109,17 @@ static int check_lock(const struct lock_base *l, const struct image *im, struct 
 	return 0;
 }
 
-int base_image_open(struct base_image *b, const struct lock *l, struct store *s, struct progress *p,
-	struct err *e)
+int base_image_open(struct base_image *b, const struct manifest *m, const struct lock *l,
+	struct store *s, struct progress *p, struct err *e)
 {
 	struct digest manifest;
 
 	*b = (struct base_image){0};
-	if (image_input(s, l->base.ref, &l->base.manifest, p, &manifest, e) < 0 ||
-		digest_check(&l->base.manifest, &manifest, e, "lock: /base/manifest") < 0 ||
+	if (m->base.type != BASE_OCI)
+		return err_set(e, ERR_USAGE, "lock: /base: the manifest has no base image");
+	if (check_signature(m, s, e) < 0 ||
+		image_input(s, m->base.ref, &m->base.digest, p, &manifest, e) < 0 ||
+		digest_check(&manifest, &l->base.manifest, e, "lock: /base/manifest") < 0 ||
 		image_load(&b->image, s, &manifest, e) < 0)
 		return -1;
 	if (check_lock(&l->base, &b->image, e) == 0)

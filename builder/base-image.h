@@ -10,7 +10,8 @@
 int base_image_lock(struct lock *l, const struct manifest *m, struct store *s, struct progress *p,
 	struct err *e) must_check;
 
-/* Pull it if the store lacks it, and open it: its tree (every chunk's layer is the number of the
+/* Pull it if the store lacks it, and open it, when it is what m names and `verify.key` signed,
+ * whatever a lock says that may have been edited: its tree (every chunk's layer is the number of the
  * base's layer, and every node's layer too), its layers, its config. base_image_close() is due. */
 struct base_image {
 	struct image image;
@@ -18,8 +19,8 @@ struct base_image {
 	struct layer *layers;
 	size_t nlayers;
 };
-int base_image_open(struct base_image *b, const struct lock *l, struct store *s, struct progress *p,
-	struct err *e) must_check;
+int base_image_open(struct base_image *b, const struct manifest *m, const struct lock *l,
+	struct store *s, struct progress *p, struct err *e) must_check;
 void base_image_close(struct base_image *b);
 
 #endif

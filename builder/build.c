@@ -431,7 +431,7 @@ static int make(struct build *b, struct err *e)
 		return -1;
 	if (!b->l->base.present)
 		return with_pool(b, compose, e);
-	if (base_image_open(&base, b->l, b->s, b->p, e) < 0)
+	if (base_image_open(&base, b->m, b->l, b->s, b->p, e) < 0)
 		return err_ctx(e, "base %s", b->l->base.ref);
 	b->base = &base;
 	b->base_config = base.image.config;

@@ -41,7 +41,7 @@ static int check_base(const struct lock *l, const struct manifest *m, struct sto
 
 	if (!m->apt.present)
 		return 0;
-	if (base_image_open(&b, l, s, p, e) < 0)
+	if (base_image_open(&b, m, l, s, p, e) < 0)
 		return err_ctx(e, "base %s", m->base.ref);
 	has = tree_resolve(b.tree, "var/lib/dpkg/status");
 	base_image_close(&b);

@@ -11,6 +11,7 @@
 #include "builder/document.h"
 #include "builder/local.h"
 #include "builder/lock-keys.h"
+#include "builder/lock-pins.h"
 
 enum {
 	TEXT_MAX = 32 << 20,
@@ -185,13 +186,6 @@ static const char *unpinned(const struct lock *l, const struct manifest *m, stru
 		return m->node.lock;
 	if (m->python.present && m->python.lock && !pins(l, m->python.lock))
 		return m->python.lock;
-	for (size_t i = 0; i < m->nsources; i++) {
-		const struct lock_source key = {.id = m->sources[i].id};
-
-		if (!l->nsources ||
-			!bsearch(&key, l->sources, l->nsources, sizeof(key), lock_source_compare))
-			return arena_printf(a, "the source '%s'", m->sources[i].id);
-	}
 	for (size_t i = 0; i < m->nmodels; i++)
 		for (size_t k = 0; m->models[i].source == MODEL_FILE && k < m->models[i].nfiles;
 			k++) {
@@ -223,6 +217,8 @@ static int check(const struct lock *l, const struct manifest *m, const char *pat
 		missing = "the packages that the manifest asks for";
 	if (l->base.present != (m->base.type == BASE_OCI))
 		missing = "the base image";
+	if (!missing)
+		missing = lock_pins_differ(l, m, a);
 	return missing ? err_set(e, ERR_USAGE, "%s does not pin %s", path, missing) : 0;
 }
 

@@ -93,8 +93,8 @@ void python_base_find(struct python_base *b, const struct rootfs *r, const char 
 	}
 }
 
-int python_base_read(struct python_base *b, const struct lock *l, const char *machine,
-	struct store *s, struct err *e)
+int python_base_read(struct python_base *b, const struct manifest *m, const struct lock *l,
+	const char *machine, struct store *s, struct err *e)
 {
 	struct base_image image;
 	struct rootfs r = {0};
@@ -102,7 +102,7 @@ int python_base_read(struct python_base *b, const struct lock *l, const char *ma
 	*b = (struct python_base){0};
 	if (!l->base.present || !s)
 		return 0;
-	if (base_image_open(&image, l, s, NULL, e) < 0)
+	if (base_image_open(&image, m, l, s, NULL, e) < 0)
 		return -1;
 	r.tree = image.tree;
 	r.pool = pool_open(s->fd, false, e);

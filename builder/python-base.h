@@ -12,8 +12,8 @@ struct python_base { /* 0.0: it has none, or does not say */
 };
 
 /* From the base image of a lock, which is pulled; of an image without a base nothing is known. */
-int python_base_read(struct python_base *b, const struct lock *l, const char *machine,
-	struct store *s, struct err *e) must_check;
+int python_base_read(struct python_base *b, const struct manifest *m, const struct lock *l,
+	const char *machine, struct store *s, struct err *e) must_check;
 /* The same from a tree: glibc says its version in itself ("GNU C Library ... version 2.36."),
  * musl's is in apk's database. machine: "x86_64". */
 void python_base_find(struct python_base *b, const struct rootfs *r, const char *machine);

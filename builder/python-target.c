@@ -100,8 +100,8 @@ static const char *full_version(struct arena *a, const struct lock *l, const cha
 
 /* By the debs, else by the base image; when neither tells, what every image of the last ten years
  * has: manylinux2014. */
-static int find_libc(struct python_target *t, struct python_platform *p, const struct lock *l,
-	struct store *s, struct err *e)
+static int find_libc(struct python_target *t, struct python_platform *p, const struct manifest *m,
+	const struct lock *l, struct store *s, struct err *e)
 {
 	const char *deb = glibc_of_lock(l);
 	struct python_base base = {0};
@@ -110,7 +110,7 @@ static int find_libc(struct python_target *t, struct python_platform *p, const s
 		t->libc = arena_printf(t->a, "glibc %s", deb);
 		return 0;
 	}
-	if (python_base_read(&base, l, p->machine, s, e) < 0)
+	if (python_base_read(&base, m, l, p->machine, s, e) < 0)
 		return err_ctx(e, "/base");
 	p->glibc_major = base.glibc_major;
 	p->glibc_minor = base.glibc_minor;
@@ -145,7 +145,7 @@ int python_target_init(struct python_target *t, struct lock *l, const struct man
 		return err_hint(e, "add python3 to apt.packages, or name the version of the base "
 				   "image's in python.interpreter, like /usr/bin/python3.11");
 	}
-	if (find_libc(t, &p, l, s, e) < 0)
+	if (find_libc(t, &p, m, l, s, e) < 0)
 		return -1;
 	t->tags = python_tags(&p, t->a);
 	t->env = (struct marker_env){.python_version = t->python,

@@ -34,8 +34,9 @@ static int fetch_oci(const struct source_job *j, const struct manifest_source *m
 {
 	struct digest found;
 
-	(void)ms;
-	return image_input(j->s, ls->url, &ls->sha256, j->p, &found, e);
+	if (image_input(j->s, ms->url, &ms->sha256, j->p, &found, e) < 0)
+		return -1;
+	return digest_check(&found, &ls->sha256, e, "lock: the image of %s", ms->url);
 }
 
 /* ---- unpacking ---- */

@@ -1,0 +1,243 @@
+#!/usr/bin/env bats
+# What a lock that somebody edited, an image that was there before, and a repository beside the manifest
+# cannot get around.
+
+load helpers
+load registry
+
+# An app of some keys; $APP is its folder.
+app() { # NAME JQ-FILTER
+	APP=$T/$1
+	mkdir -p "$APP"
+	jq -n --arg name "$1" '{schema: "svrun.image/1", name: $name, version: "1", cmd: ["/bin/true"]}' |
+		jq "$2" >"$APP/manifest.json"
+}
+
+# What a lock says otherwise: the app's lock.json through jq.
+edit_lock() { # JQ-OPTION... FILTER
+	jq "$@" "$APP/lock.json" >"$T/edited" && cp "$T/edited" "$APP/lock.json"
+}
+
+lock() {
+	run_split "$SVRUN" image lock --progress none "$APP"
+}
+
+# Neither kind of build takes it.
+refused() { # PART...
+	local option
+	for option in --no-cache --locked; do
+		run_split "$SVRUN" image build --progress none -q $option "$APP"
+		[ "$status" = 2 ] || expect_status 125
+		expect_in "$err" "$@"
+	done
+}
+
+built() {
+	run_split "$SVRUN" image build --progress none -q "$APP"
+	expect_status 0
+}
+
+git_here() {
+	GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git -c user.name=n -c user.email=e@x -c init.defaultBranch=main \
+		-c protocol.file.allow=always "$@"
+}
+
+# ---- an edited lock ----
+
+@test "a lock does not change what base the manifest names and its key signed" {
+	need_root
+	new_store
+	export SVRUN_KEY_PASSWORD=
+	(cd "$T" && "$SVRUN" image key good) >/dev/null
+	local name
+	for name in basea baseb; do
+		make_app $name ".files += [{dest: \"/etc/who\", inline: \"$name\"}]"
+		lock_and_build "$T/$name" >/dev/null
+	done
+	"$SVRUN" image sign --key "$T/good.key" basea >/dev/null
+	on() { # NAME BASE MORE
+		app "$1" ".base = {type: \"oci\", ref: \"store:$2\", digest: \"$(image_digest "$2")\"$3} | .files = [{dest: \"/x\", inline: \"x\"}]"
+	}
+	on other baseb ""
+	lock
+	expect_status 0
+	jq .base "$APP/lock.json" >"$T/other.base"
+	on up basea ", verify: {key: \"key.pub\"}"
+	cp "$T/good.pub" "$APP/key.pub"
+	lock
+	expect_status 0
+	built
+	cp "$APP/lock.json" "$T/good.lock"
+	edit_lock --slurpfile b "$T/other.base" '.base = $b[0]'
+	refused "does not pin the base image as /base/ref has it" "svrun image lock $APP"
+	edit_lock --slurpfile b "$T/other.base" '.base = ($b[0] | .ref = "store:basea")'
+	refused "lock: /base/manifest: expected $(image_digest basea)" "found $(image_digest baseb)"
+	# the signature counts at each build, not only when it was locked
+	cp "$T/good.lock" "$APP/lock.json"
+	rm -rf "$SVRUN_ROOT/attached"
+	run_split "$SVRUN" image build --progress none -q --no-cache "$APP"
+	expect_status 125
+	expect_in "$err" "/base/verify/key"
+}
+
+@test "a lock does not change what sources, packages and models the manifest pins" {
+	need_root
+	new_store
+	local s e
+	mkdir "$T/p"
+	echo good >"$T/p/file"
+	cp "$T/p/file" "$T/p/model"
+	s=$(sha256sum <"$T/p/file" | cut -c1-64)
+	app p ".sources = [{id: \"f\", type: \"file\", url: \"file:file\", sha256: \"$s\", size: 5, dest: \"/f\"}, {id: \"i\", type: \"inline\", inline: \"text\", dest: \"/i\"}]
+		| .models = [{id: \"m\", target: \"/m\", format: \"other\", source: {type: \"file\", path: \"model\"}, files: [{path: \"model\", sha256: \"$s\", size: 5}]}]"
+	lock
+	expect_status 0
+	built
+	cp "$APP/lock.json" "$T/good.lock"
+	echo evil >"$APP/file"
+	e=$(sha256sum <"$APP/file" | cut -c1-64)
+	edit_lock --arg e "$e" '.sources[0].sha256 = $e'
+	refused "does not pin the source 'f' as /sources/0 has it"
+	echo good >"$APP/file"
+	local filter
+	for filter in '.sources[0].size = 6' '.sources[0].url = "file:manifest.json"' '.sources[1].sha256 = $e'; do
+		cp "$T/good.lock" "$APP/lock.json"
+		edit_lock --arg e "$e" "$filter"
+		refused "does not pin the source '"
+	done
+	cp "$T/good.lock" "$APP/lock.json"
+	edit_lock --arg e "$e" '.models = [{id: "m", setSha256: $e, files: [{path: "model", sha256: $e, size: 5}]}]'
+	refused "does not pin the files of the model 'm' as /models/0/files has them"
+	# npm: all that the lock says of a package stands in package-lock.json
+	app n '.node = {lock: "package-lock.json", prefix: "/opt"}'
+	jq -n '{name: "n", version: "1.0.0", lockfileVersion: 3, packages: {"": {name: "n", version: "1.0.0", dependencies: {a: "1.0.0"}},
+		"node_modules/a": {version: "1.0.0", resolved: "https://registry.example/a/-/a-1.0.0.tgz",
+		integrity: "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="}}}' >"$APP/package-lock.json"
+	lock
+	expect_status 0
+	edit_lock '.node.packages[0].version = "2.0.0"'
+	refused "does not pin the packages of package-lock.json as that has them"
+}
+
+@test "the image that a source of type oci names is the one that is unpacked" {
+	need_root
+	new_store
+	local name
+	for name in one two; do
+		make_app $name ".files += [{dest: \"/opt/$name\", inline: \"$name\"}]"
+		lock_and_build "$T/$name" >/dev/null
+	done
+	app o ".sources = [{id: \"o\", type: \"oci\", url: \"store:one\", sha256: \"$(image_digest one | cut -c8-)\", include: [\"opt\"], dest: \"/o\"}]"
+	lock
+	expect_status 0
+	edit_lock --arg d "$(image_digest two | cut -c8-)" '.sources[0].sha256 = $d'
+	refused "source o: lock: the image of store:one: expected" "$(image_digest two)"
+}
+
+# ---- the policy ----
+
+@test "the policy is asked of bases, sources and rebases that were in the store before" {
+	need_root
+	new_store
+	registry_plain
+	export SVRUN_CONFIG=$T/config.json
+	jq -n --arg h "$REGISTRY" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	make_app local-a '.files += [{dest: "/opt/a", inline: "a"}]'
+	lock_and_build "$T/local-a" >/dev/null
+	"$SVRUN" image tag local-a "$REGISTRY/evil/app:1" >/dev/null
+	"$SVRUN" image push --progress none "$REGISTRY/evil/app:1" >/dev/null
+	make_app local-b '.files += [{dest: "/opt/b", inline: "b"}]'
+	lock_and_build "$T/local-b" >/dev/null
+	local evil b
+	evil=$(image_digest local-a)
+	b=$(image_digest local-b)
+	"$SVRUN" image rm local-a local-a:1 "$REGISTRY/evil/app:1" >/dev/null
+	"$SVRUN" image pull --progress none "$REGISTRY/evil/app:1" >/dev/null
+	# on local-b, and rebased later
+	app local-up ".base = {type: \"oci\", ref: \"store:local-b\", digest: \"$b\"} | .files = [{dest: \"/x\", inline: \"x\"}]"
+	lock
+	expect_status 0
+	built
+	jq --arg p "$T/policy.json.svrun" '.policy = $p' "$SVRUN_CONFIG" >"$T/c" && mv "$T/c" "$SVRUN_CONFIG"
+	echo '{"schema": "svrun.policy/1", "default": {"action": "reject", "reason": "not from here"},
+		"rules": [{"match": ["local-*"], "action": "accept"}]}' >"$T/policy.json.svrun"
+	denied() { # COMMAND...
+		run_split "$@"
+		expect_status 125
+		expect_in "$err" "the policy rejects it" "not from here"
+	}
+	local ref
+	denied "$SVRUN" run "$REGISTRY/evil/app:1"
+	denied "$SVRUN" run "local-b@$evil"
+	for ref in "$REGISTRY/evil/app:1" store:local-b store:none; do
+		app local-x ".base = {type: \"oci\", ref: \"$ref\", digest: \"$evil\"} | .files = [{dest: \"/x\", inline: \"x\"}]"
+		denied "$SVRUN" image lock "$APP"
+		app local-y ".sources = [{id: \"o\", type: \"oci\", url: \"$ref\", sha256: \"${evil#sha256:}\", include: [\"opt\"], dest: \"/o\"}]"
+		denied "$SVRUN" image lock "$APP"
+	done
+	denied "$SVRUN" image rebase --onto "$REGISTRY/evil/app:1" local-up
+	denied "$SVRUN" image rebase --onto local-b "$REGISTRY/evil/app:1" local-z
+	run_split "$SVRUN" image rebase --onto local-b local-up
+	expect_status 0
+	# what was locked before there was a policy
+	APP=$T/local-up
+	run_split "$SVRUN" image build --progress none -q --no-cache "$APP"
+	expect_status 0
+	sed -i 's/local-\*/local-u*/' "$T/policy.json.svrun"
+	denied "$SVRUN" image build --progress none -q --no-cache "$APP"
+}
+
+# ---- repositories ----
+
+@test "a repository beside the manifest that leads out of its folder is refused" {
+	need_program git
+	new_store
+	mkdir "$T/g"
+	local commit outside=$T/outside name
+	git_here init -q "$outside"
+	echo secret >"$outside/file"
+	git_here -C "$outside" add file
+	git_here -C "$outside" commit -qm one
+	commit=$(git_here -C "$outside" rev-parse HEAD)
+	from() { # NAME
+		app g ".sources = [{id: \"g\", type: \"git\", url: \"file:$1\", commit: \"$commit\", dest: \"/g\"}]"
+		rm -rf "$SVRUN_ROOT/cache"
+		lock
+	}
+	no() { # NAME PART...
+		from "$1"
+		[ "$status" = 2 ] || expect_status 125
+		shift
+		expect_in "$err" "source g" "$@"
+	}
+	mkdir "$T/g/r1" "$T/g/r2" "$T/g/r8"
+	echo "gitdir: $outside/.git" >"$T/g/r1/.git"
+	no r1 ".git leads to another folder"
+	ln -s "$outside/.git" "$T/g/r2/.git"
+	no r2 ".git leads to another folder"
+	git_here init -q --bare "$T/g/r3"
+	echo "$outside/.git/objects" >"$T/g/r3/objects/info/alternates"
+	git_here -C "$T/g/r3" update-ref refs/heads/main "$commit"
+	no r3 "objects/info/alternates leads to another repository"
+	git_here clone -q --bare --no-local "$outside" "$T/g/good"
+	for name in r4 r5 r6 r7; do
+		cp -a "$T/g/good" "$T/g/$name"
+	done
+	rm -rf "$T/g/r4/objects" && ln -s "$outside/.git/objects" "$T/g/r4/objects"
+	no r4 "objects is a link"
+	rm -rf "$T/g/r5/objects/pack" && ln -s "$outside/.git/objects/pack" "$T/g/r5/objects/pack"
+	no r5 "objects/pack is neither a file nor a folder"
+	echo "$outside/.git" >"$T/g/r6/commondir"
+	no r6 "commondir leads to another repository"
+	# where git would look next
+	echo none >"$T/g/r7/HEAD"
+	mkdir "$T/g/r7.git" && ln -s "$outside/.git" "$T/g/r7.git/.git"
+	no r7 "it has no HEAD"
+	ln -s "$outside/.git" "$T/g/r8.git"
+	no r8 "it has no HEAD"
+	from good
+	expect_status 0
+	git_here clone -q --no-local "$outside" "$T/g/tree"
+	from tree
+	expect_status 0
+}
