@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
-#include "images/config.h"
+#include "images/policy.h"
 #include "images/pool.h"
 #include "images/pull.h"
 #include "images/referrers.h"
@@ -57,6 +57,47 @@ static int pull(struct store *s, const struct config *c, const char *ref,
 	return 0;
 }
 
+/* ---- the policy ---- */
+
+static int admit(const struct policy *p, struct store *s, const char *ref,
+	const struct digest *manifest, struct err *e)
+{
+	const char *name = str_starts(ref, STORE_PREFIX) ? ref + strlen(STORE_PREFIX) : ref;
+	auto_free char *known = NULL;
+
+	if (policy_name(s, name, manifest, &known, e) < 0)
+		return -1;
+	return policy_verify(p, policy_find(p, known), s, *known ? known : ref, manifest, e);
+}
+
+int image_input_admit(struct store *s, const struct config *c, const char *ref,
+	const struct digest *manifest, struct err *e)
+{
+	struct policy p;
+	int rc;
+
+	if (!c->policy)
+		return 0;
+	if (policy_open(&p, c, e) < 0)
+		return -1;
+	rc = admit(&p, s, ref, manifest, e);
+	policy_close(&p);
+	return rc;
+}
+
+static int admit_here(
+	struct store *s, const char *ref, const struct digest *manifest, struct err *e)
+{
+	struct config c;
+	int rc;
+
+	if (config_load(&c, e) < 0)
+		return -1;
+	rc = image_input_admit(s, &c, ref, manifest, e);
+	config_fini(&c);
+	return rc;
+}
+
 int image_input(struct store *s, const char *ref, const struct digest *digest, struct progress *p,
 	struct digest *manifest, struct err *e)
 {
@@ -68,7 +109,7 @@ int image_input(struct store *s, const char *ref, const struct digest *digest, s
 	if (rc > 0)
 		rc = chosen(s, ref, manifest, e);
 	if (rc != 0)
-		return rc < 0 ? -1 : 0;
+		return rc < 0 ? -1 : admit_here(s, ref, manifest, e);
 	if (str_starts(ref, STORE_PREFIX)) {
 		err_set(e, ERR_NOT_FOUND, "%s is not in the store as %s", ref,
 			digest_text(digest, text));

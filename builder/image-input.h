@@ -2,11 +2,17 @@
 #ifndef BUILDER_IMAGE_INPUT_H
 #define BUILDER_IMAGE_INPUT_H
 
+#include "images/config.h"
 #include "images/progress.h"
 #include "images/store.h"
 
+/* What the site's policy says of an image of the store, whoever wants to make something of it: 0, or
+ * DENIED. ref is what it was asked for as; a name counts when it leads to this image. */
+int image_input_admit(struct store *s, const struct config *c, const char *ref,
+	const struct digest *manifest, struct err *e) must_check;
+
 /* Have the image in the store that a digest names (a manifest's or an index's): from the store, or
- * pulled by that digest, as the site's configuration says. ref: "HOST/NAME[:TAG]", or "store:NAME",
+ * pulled by that digest, as the site's configuration says; the policy is asked either way. ref: "HOST/NAME[:TAG]", or "store:NAME",
  * which is never pulled. *manifest is the image for this machine. The pool must not be open in this
  * process. */
 int image_input(struct store *s, const char *ref, const struct digest *digest, struct progress *p,

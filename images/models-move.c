@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "images/attached.h"
 #include "images/models.h"
+#include "images/pull-policy.h"
 #include "images/progress.h"
 #include "images/reference.h"
 
@@ -203,18 +204,33 @@ int models_pull(struct registry *r, struct download *d, struct store *s, const j
 	return rc;
 }
 
-static int fetch_by(struct pulling *x, const struct registry_options *o,
-	const struct models_entry *m, struct err *e)
+static int fetch_allowed(
+	struct pulling *x, const struct config *c, const struct models_entry *m, struct err *e)
 {
+	struct pull_policy policy;
 	int rc = -1;
 
-	x->r = registry_open(o, e);
-	if (!x->r)
+	if (pull_policy_open(&policy, c, registry_name(x->r), e) < 0)
 		return -1;
 	x->d = download_new(x->r, &download_defaults, e);
 	if (x->d)
 		rc = pull_artifact(x, m, e);
+	if (rc == 0)
+		rc = pull_policy_check(&policy, x->r, x->s, &m->artifact, NULL, e);
 	download_free(x->d);
+	pull_policy_close(&policy);
+	return rc;
+}
+
+static int fetch_by(struct pulling *x, const struct registry_options *o,
+	const struct models_entry *m, struct err *e)
+{
+	int rc;
+
+	x->r = registry_open(o, e);
+	if (!x->r)
+		return -1;
+	rc = fetch_allowed(x, o->config, m, e);
 	registry_close(x->r);
 	return rc;
 }

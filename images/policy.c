@@ -370,6 +370,15 @@ static int name_of_digest(
 	return 0;
 }
 
+/* A reference is anybody's text: "NAME@DIGEST" may name one image, and mean another. */
+static bool leads_to(struct store *s, const struct store_name *x, const struct digest *manifest)
+{
+	struct digest d = x->manifest;
+
+	return digest_eq(&d, manifest) ||
+	       (store_choose(s, x->name, &d, NULL) == 0 && digest_eq(&d, manifest));
+}
+
 int policy_name(
 	struct store *s, const char *ref, const struct digest *manifest, char **name, struct err *e)
 {
@@ -385,9 +394,9 @@ int policy_name(
 	if (digest && digest != bare)
 		*digest = '\0';
 	rc = str_starts(bare, "sha256:") ? 0 : store_name_find(v, n, bare, &at, NULL);
-	if (rc <= 0) /* pulled by digest, it is in the store's name, too */
+	if (rc <= 0 || !leads_to(s, &v[at], manifest)) /* pulled by digest, that is in the name */
 		rc = store_name_find(v, n, ref, &at, NULL);
-	if (rc > 0) {
+	if (rc > 0 && leads_to(s, &v[at], manifest)) {
 		*name = known_as(&v[at]);
 		rc = 0;
 	} else {

@@ -1,5 +1,5 @@
 /* The site's policy in a pull: asked by the name of the repository before anything is fetched, and
- * of the manifest before its layers are. pull.c's own. */
+ * of the manifest before its layers are. Of a model's artifact, when all of it is here. */
 #ifndef IMAGES_PULL_POLICY_H
 #define IMAGES_PULL_POLICY_H
 

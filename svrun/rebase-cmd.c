@@ -28,7 +28,7 @@ static int find(struct request *r, const char *ref, struct digest *d, struct err
 	struct err missing = {0};
 
 	if (store_resolve(&r->s, ref, d, &missing) == 0)
-		return 0;
+		return image_input_admit(&r->s, &r->config, ref, d, e);
 	if (missing.kind != ERR_NOT_FOUND || !reference_has_host(ref)) {
 		if (e)
 			*e = missing;
@@ -94,8 +94,10 @@ static int rebase(struct request *r, struct err *e)
 	struct rebase x = {.onto_name = r->onto, .name = name};
 	struct digest made;
 
-	if (store_resolve(&r->s, r->image, &x.image, e) < 0 || choose_name(r, name, e) < 0 ||
-		find_old(r, &x.image, &x.old, e) < 0 || find(r, r->onto, &x.onto, e) < 0)
+	if (store_resolve(&r->s, r->image, &x.image, e) < 0 ||
+		image_input_admit(&r->s, &r->config, r->image, &x.image, e) < 0 ||
+		choose_name(r, name, e) < 0 || find_old(r, &x.image, &x.old, e) < 0 ||
+		find(r, r->onto, &x.onto, e) < 0)
 		return -1;
 	if (image_rebase(&r->s, &x, &made, e) < 0)
 		return err_ctx(e, "rebase %s", r->image);
