@@ -1,13 +1,11 @@
 /* Git commits as sources. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "base/sys.h"
 #include "builder/content.h"
+#include "builder/git-local.h"
 #include "builder/git.h"
-#include "builder/local.h"
 #include "builder/source-type.h"
 
 enum { POINTER_MAX = 1024, TARGET_MAX = TREE_PATH_MAX };
@@ -172,25 +170,6 @@ static int read_commit(const struct manifest_source *ms, const struct source_unp
 
 /* ---- the type ---- */
 
-/* The absolute path of a repository beside the manifest, opened beneath its folder. */
-static char *local_repo(const char *dir, const char *path, struct err *e)
-{
-	char link[64], where[4096];
-	ssize_t n;
-	auto_fd int fd = local_open_dir(dir, path, e);
-
-	if (fd < 0)
-		return NULL;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, where, sizeof(where) - 1);
-	if (n < 0) {
-		err_sys(e, "%s/%s", dir, path);
-		return NULL;
-	}
-	where[n] = '\0';
-	return mem_strdup(where);
-}
-
 /* ask: the address must have it, even if it was fetched before from another one: a lock says that
  * it can be had there. */
 static int have(
@@ -204,7 +183,7 @@ static int have(
 	if (here && !ask)
 		return 0;
 	if (local)
-		path = local_repo(j->dir, local, e);
+		path = git_local(j->dir, local, e);
 	url = local ? path : mirror_url(j->mirrors, ms->url, e);
 	if (!url)
 		return err_ctx(e, "%s/url", j->pointer);
