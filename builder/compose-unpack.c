@@ -279,6 +279,17 @@ static int open_input(struct work *w, const struct input *in, struct err *e)
 	return fd < 0 || cache_verify(w->s, in, fd, e) < 0 ? -1 : steal_fd(&fd);
 }
 
+/* Is the package what the lock calls it? Its bytes are, by their digest: the lock may have been
+ * edited. */
+static int check_deb(const struct deb *d, const struct lock_deb *want, struct err *e)
+{
+	if (str_eq(d->name, want->name) && str_eq(d->version, want->version) &&
+		str_eq(d->arch, want->arch))
+		return 0;
+	return err_set(e, ERR_CORRUPT, "the package calls itself %s %s %s, the lock %s %s %s",
+		d->name, d->version, d->arch, want->name, want->version, want->arch);
+}
+
 static int unpack_deb(struct work *w, const struct job *j, struct err *e)
 {
 	struct arena a = {0};
@@ -288,10 +299,8 @@ static int unpack_deb(struct work *w, const struct job *j, struct err *e)
 	auto_fd int fd = open_input(w, &in, e);
 	int rc = fd < 0 ? -1 : deb_unpack(d, fd, in.name, w->prune, w->pool, e);
 
-	if (rc == 0 && (!str_eq(d->name, want->name) || !str_eq(d->version, want->version) ||
-			       !str_eq(d->arch, want->arch)))
-		rc = err_set(e, ERR_CORRUPT, "the package calls itself %s %s %s, the lock %s %s %s",
-			d->name, d->version, d->arch, want->name, want->version, want->arch);
+	if (rc == 0)
+		rc = check_deb(d, want, e);
 	arena_fini(&a);
 	return rc < 0 ? err_ctx(e, "package %s", want->name) : 0;
 }
@@ -450,6 +459,8 @@ static int load_one(void *ctx, size_t i, struct err *e)
 		w->s, w->pool, &j->key, j->kind == JOB_DEB ? &w->debs[j->i] : NULL, j->out, e);
 
 	j->loaded = rc > 0;
+	if (rc > 0 && j->kind == JOB_DEB)
+		rc = check_deb(&w->debs[j->i], &w->l->debs[j->i], e);
 	return rc < 0 ? err_ctx(e, "%s", j->name) : 0;
 }
 
