@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,17 +41,33 @@ static int copy_blob(int fd, const char *name, struct blob_writer *w, struct err
 	return n < 0 ? err_sys(e, "read %s", name) : 0;
 }
 
+static int open_file(const struct artifact *x, const struct model_file *f, struct err *e)
+{
+	struct stat st;
+	auto_fd int fd = model_open(x->j, x->m, f, e);
+
+	if (fd < 0)
+		return -1;
+	if (sys_fstat(fd, &st) < 0)
+		return err_sys(e, "%s", f->path);
+	if ((uint64_t)st.st_size != f->size)
+		return err_set(e, ERR_CORRUPT, "%s: expected %" PRIu64 " bytes, found %jd", f->path,
+			f->size, (intmax_t)st.st_size);
+	return steal_fd(&fd);
+}
+
 static int put_file(struct artifact *x, const struct model_file *f, struct err *e)
 {
 	struct blob_writer w;
 	struct digest d;
-	auto_fd int fd = -1;
+	auto_fd int fd = open_file(x, f, e);
 	int rc;
 
+	if (fd < 0)
+		return -1;
 	if (store_has(x->j->s, &f->sha256))
 		return 0;
-	fd = model_open(x->j, x->m, f, e);
-	if (fd < 0 || store_blob_begin(x->j->s, &w, e) < 0)
+	if (store_blob_begin(x->j->s, &w, e) < 0)
 		return -1;
 	rc = copy_blob(fd, f->path, &w, e);
 	d = store_blob_digest(&w);
@@ -95,7 +112,7 @@ static int bundle_file(
 	struct artifact *x, struct archive *a, const struct model_file *f, struct err *e)
 {
 	auto_free unsigned char *buf = mem_alloc(BUNDLED);
-	auto_fd int fd = model_open(x->j, x->m, f, e);
+	auto_fd int fd = open_file(x, f, e);
 	struct archive_entry *en;
 	struct digest d;
 	int rc;

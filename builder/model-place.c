@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,19 @@ static int unpack_bundles(struct store *s, const json_t *manifest, struct bundle
 	return 0;
 }
 
+static int check_blob_size(struct store *s, const struct models_file *f, struct err *e)
+{
+	uint64_t size;
+	auto_fd int fd = store_blob_open(s, &f->sha256, &size, e);
+
+	if (fd < 0)
+		return -1;
+	return size == f->size ? 0
+			       : err_set(e, ERR_CORRUPT,
+					 "'%.300s': expected %" PRIu64 " bytes, found %" PRIu64,
+					 f->path, f->size, size);
+}
+
 /* A big file is a blob, whose name is its digest. */
 static int link_blobs(struct store *s, const struct bundle *b, struct err *e)
 {
@@ -196,6 +210,8 @@ static int link_blobs(struct store *s, const struct bundle *b, struct err *e)
 		if (!store_has(s, &f->sha256))
 			return err_set(
 				e, ERR_CORRUPT, "the artifact does not have '%.300s'", f->path);
+		if (check_blob_size(s, f, e) < 0)
+			return -1;
 		snprintf(source, sizeof(source), "blobs/sha256/%s", digest_hex(&f->sha256, hex));
 		if (link_to(s, b->dirfd, f->path, source, e) < 0)
 			return -1;
