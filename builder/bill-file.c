@@ -464,3 +464,20 @@ int bill_load(struct bill *b, struct store *s, const struct digest *manifest, co
 		return err_ctx(e, "%s/bills/%s", s->path, digest_hex(manifest, hex));
 	return 0;
 }
+
+int bill_load_first(struct bill *b, const struct bill *own, struct store *s,
+	const struct digest *manifest, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(STORED_MAX);
+	int rc = bills_get(s, manifest, &text, e);
+
+	*b = (struct bill){0};
+	if (rc <= 0 || ZSTD_findFrameCompressedSize(text.data, text.len) == text.len)
+		return rc < 0 ? -1 : 0; /* there is but one, which takes time to read */
+	if (pick(b, &text, NULL, e) < 0)
+		return -1;
+	if (!str_eq(b->name, own->name))
+		return 1;
+	bill_fini(b);
+	return 0;
+}

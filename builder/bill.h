@@ -67,6 +67,9 @@ int bill_save(const struct bill *b, struct store *s, const struct digest *manife
  * of the app that was built to this image first. NOT_FOUND: the image was not built here. */
 int bill_load(struct bill *b, struct store *s, const struct digest *manifest, const char *ref,
 	struct err *e) must_check;
+/* Is the first of the bills that of another app than own's? 1, and it is in *b; 0; -1. */
+int bill_load_first(struct bill *b, const struct bill *own, struct store *s,
+	const struct digest *manifest, struct err *e) must_check;
 /* Add the bills that another store keeps for it. */
 int bills_merge(struct store *s, const struct digest *manifest, const void *p, size_t n,
 	struct err *e) must_check;

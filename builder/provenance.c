@@ -236,7 +236,7 @@ static int attach_sbom(const struct bill *b, const char *format, struct store *s
 	return attached_put(s, manifest, &a, NULL, e);
 }
 
-int provenance_attach(const struct bill *b, const struct manifest_build *how, struct store *s,
+static int attach_all(const struct bill *b, const struct manifest_build *how, struct store *s,
 	const struct digest *manifest, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(PROVENANCE_MAX);
@@ -252,4 +252,19 @@ int provenance_attach(const struct bill *b, const struct manifest_build *how, st
 	a.data = text.data;
 	a.n = text.len;
 	return attached_put(s, manifest, &a, NULL, e);
+}
+
+int provenance_attach(const struct bill *b, const struct manifest_build *how, struct store *s,
+	const struct digest *manifest, struct err *e)
+{
+	struct bill first;
+	int rc = bill_load_first(&first, b, s, manifest, e);
+
+	if (rc < 0)
+		return -1;
+	if (rc == 0)
+		return attach_all(b, how, s, manifest, e);
+	rc = attach_all(&first, how, s, manifest, e);
+	bill_fini(&first);
+	return rc;
 }

@@ -15,7 +15,7 @@ int provenance_text(const struct bill *b, const struct digest *manifest, struct 
 	struct err *e) must_check;
 
 /* What a manifest wants attached to its image (build.sbom, build.provenance): in the store, where
- * push takes it along. The pool is open. */
+ * push takes it along. Of the app that was built to this image first. The pool is open. */
 int provenance_attach(const struct bill *b, const struct manifest_build *how, struct store *s,
 	const struct digest *manifest, struct err *e) must_check;
 

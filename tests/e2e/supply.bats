@@ -658,12 +658,14 @@ subprocess.run([sys.executable, "/opt/pip.whl/pip", "list", "--format=json", "--
 
 @test "two apps that are built to the same image have a bill each" {
 	need_root
-	build_app '.title = "the same"'
+	build_app '.title = "the same" | .build.sbom = ["spdx-2.3"]'
+	cp "$SVRUN_ROOT/attached/${APP_DIGEST#sha256:}" "$T/attached"
 	mkdir "$T/twin"
 	cp "$T/app/"* "$T/twin"
 	jq --indent 7 '.name = "twin"' "$T/app/manifest.json" >"$T/twin/manifest.json"
 	lock_and_build "$T/twin" >/dev/null
 	[ "$(image_digest twin)" = "$APP_DIGEST" ]
+	cmp "$T/attached" "$SVRUN_ROOT/attached/${APP_DIGEST#sha256:}"
 	tells() { # IMAGE PART
 		run_split "$SVRUN" image why "$1" /etc/text
 		expect_status 0
