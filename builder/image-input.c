@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "builder/unpacked.h"
 #include "images/policy.h"
 #include "images/pool.h"
 #include "images/pull.h"
@@ -12,6 +13,7 @@
 #include "images/signature.h"
 
 #define STORE_PREFIX "store:"
+#define NOTES "cache/indexes"
 
 /* Is it there whole: does a name lead to it? 1, 0, -1. */
 static int in_store(struct store *s, const struct digest *d, struct err *e)
@@ -41,20 +43,42 @@ static int chosen(struct store *s, const char *ref, struct digest *d, struct err
 	return -1;
 }
 
+/* A pull keeps no index. What it led to is noted, so that nobody asks the registry again. */
+static int note_chosen(
+	struct store *s, const struct digest *index, const struct digest *manifest, struct err *e)
+{
+	char text[DIGEST_TEXT + 1];
+
+	digest_text(manifest, text);
+	return cache_file_put(s, NOTES, index, text, strlen(text), e);
+}
+
+/* 1: that image is here; 0, -1. */
+static int noted(
+	struct store *s, const struct digest *index, struct digest *manifest, struct err *e)
+{
+	auto_buf struct buf b = BUF_INIT(4096);
+	int rc = cache_file_get(s, NOTES, index, &b, e);
+
+	if (rc <= 0)
+		return rc;
+	buf_put(&b, "", 0);
+	return digest_parse(manifest, b.data, NULL) < 0 ? 0 : in_store(s, manifest, e);
+}
+
 static int pull(struct store *s, const struct config *c, const char *ref,
 	const struct digest *digest, struct progress *p, struct digest *manifest, struct err *e)
 {
 	char text[DIGEST_TEXT + 1];
-	auto_free char *pinned = strchr(ref, '@')
-					 ? mem_strdup(ref)
-					 : mem_printf("%s@%s", ref, digest_text(digest, text));
+	auto_free char *pinned = /* a digest in ref may be another one */
+		mem_printf("%.*s@%s", (int)strcspn(ref, "@"), ref, digest_text(digest, text));
 	const struct pull_options o = {0};
 	struct pull_result r;
 
 	if (image_pull(s, c, pinned, &o, p, &r, e) < 0)
 		return -1;
 	*manifest = r.manifest;
-	return 0;
+	return digest_eq(digest, manifest) ? 0 : note_chosen(s, digest, manifest, e);
 }
 
 /* ---- the policy ---- */
@@ -108,6 +132,8 @@ int image_input(struct store *s, const char *ref, const struct digest *digest, s
 	*manifest = *digest;
 	if (rc > 0)
 		rc = chosen(s, ref, manifest, e);
+	else if (rc == 0)
+		rc = noted(s, digest, manifest, e);
 	if (rc != 0)
 		return rc < 0 ? -1 : admit_here(s, ref, manifest, e);
 	if (str_starts(ref, STORE_PREFIX)) {

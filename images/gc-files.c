@@ -132,7 +132,8 @@ static int sweep_old(
 }
 
 /* What builds keep to do nothing twice (builder/unpacked.h, layer-cache.h). */
-static const char *const results[] = {"cache/unpacked", "cache/layers", "cache/step-logs"};
+static const char *const results[] = {
+	"cache/unpacked", "cache/layers", "cache/step-logs", "cache/indexes"};
 enum { RESULTS = sizeof(results) / sizeof(results[0]) };
 
 int gc_documents(struct gc *g, struct err *e)

@@ -80,6 +80,53 @@ git_here() {
 	expect_in "$err" "/base/verify/key"
 }
 
+@test "a base is what its digest names, through an index and whatever digest its ref has" {
+	need_root
+	need_program curl
+	new_store
+	registry_plain
+	export SVRUN_CONFIG=$T/config.json
+	jq -n --arg h "$REGISTRY" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	local name a b index d
+	for name in basea baseb; do
+		make_app $name ".files += [{dest: \"/etc/who\", inline: \"$name\"}]"
+		lock_and_build "$T/$name" >/dev/null
+		"$SVRUN" image tag $name "$REGISTRY/team/base:$name" >/dev/null
+		"$SVRUN" image push --progress none "$REGISTRY/team/base:$name" >/dev/null
+	done
+	a=$(image_digest basea)
+	b=$(image_digest baseb)
+	jq -nc --arg d "$a" --argjson n "$(stat -c %s "$SVRUN_ROOT/blobs/sha256/${a#sha256:}")" '{schemaVersion: 2,
+		mediaType: "application/vnd.oci.image.index.v1+json", manifests: [{mediaType: "application/vnd.oci.image.manifest.v1+json",
+		digest: $d, size: $n, platform: {os: "linux", architecture: "amd64"}}]}' >"$T/index"
+	curl -sf -X PUT -H 'Content-Type: application/vnd.oci.image.index.v1+json' --data-binary "@$T/index" \
+		"http://$REGISTRY/v2/team/base/manifests/multi"
+	index=sha256:$(sha256sum <"$T/index" | cut -c1-64)
+	export SVRUN_ROOT=$T/second
+	app up ".base = {type: \"oci\", ref: \"$REGISTRY/team/base\", digest: \"$index\"} | .files = [{dest: \"/x\", inline: \"x\"}]"
+	lock
+	expect_status 0
+	[ "$(jq -r .base.manifest "$APP/lock.json")" = "$a" ]
+	built
+	cp "$APP/lock.json" "$T/good.lock"
+	edit_lock --arg d "$b" '.base.manifest = $d'
+	refused "lock: /base/manifest: expected $a" "found $b"
+	for d in "$a" "$b"; do
+		app at ".base = {type: \"oci\", ref: \"$REGISTRY/team/base@$d\", digest: \"$a\"} | .files = [{dest: \"/x\", inline: \"x\"}]"
+		export SVRUN_ROOT=$T/third-${d#sha256:}
+		lock
+		expect_status 0
+		[ "$(jq -r .base.manifest "$APP/lock.json")" = "$a" ]
+	done
+	# nobody is asked again
+	servers_stop
+	export SVRUN_ROOT=$T/second
+	APP=$T/up
+	cp "$T/good.lock" "$APP/lock.json"
+	run_split "$SVRUN" image build --progress none -q --no-cache "$APP"
+	expect_status 0
+}
+
 @test "a lock does not change what sources, packages and models the manifest pins" {
 	need_root
 	new_store
