@@ -23,13 +23,4 @@ enum {
 int build_secret_load(struct build_secret *s, const char *option, struct err *e) must_check;
 void build_secret_fini(struct build_secret *s);
 
-/* Looks for all of them (as they are, in base64 wherever it begins in what was encoded, hex and
- * percent-encoding) in bytes that come piece by piece. The secrets stay borrowed. */
-struct secret_scan;
-struct secret_scan *secret_scan_new(const struct build_secret *v, size_t n);
-void secret_scan_free(struct secret_scan *s);
-void secret_scan_begin(struct secret_scan *s); /* the next file */
-/* The id of one that was found, or NULL. */
-const char *secret_scan_add(struct secret_scan *s, const void *p, size_t n);
-
 #endif

@@ -137,7 +137,8 @@ static void look(struct watching *x)
 static int take_output(struct watching *x, struct err *e)
 {
 	ssize_t n = sys_read(x->w->output, x->piece, PIECE);
-	uint64_t left = SANDBOX_LOG_MAX - x->log_bytes, keep;
+	bool bounded = x->w->max_bytes > SANDBOX_LOG_MAX;
+	uint64_t left = (bounded ? SANDBOX_LOG_MAX : x->w->max_bytes) - x->log_bytes, keep;
 
 	if (n < 0)
 		return errno == EAGAIN ? 0 : err_sys(e, "read its output");
@@ -150,7 +151,7 @@ static int take_output(struct watching *x, struct err *e)
 		return sys_hint_space(e, x->w->log, keep);
 	}
 	if (keep < (uint64_t)n && !x->killed) {
-		x->end->too_much_output = true;
+		*(bounded ? &x->end->too_much_output : &x->end->out_of_disk) = true;
 		kill_it(x);
 	}
 	return 0;

@@ -13,8 +13,8 @@
 #ifndef BUILDER_SANDBOX_H
 #define BUILDER_SANDBOX_H
 
-#include "builder/build-secret.h"
 #include "builder/manifest.h"
+#include "builder/secret-scan.h"
 #include "images/entries.h"
 #include "images/pool.h"
 #include "images/store.h"

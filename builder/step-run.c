@@ -279,8 +279,8 @@ static int publish_log(struct running *r, struct err *e)
  * before anybody has it. When anything goes wrong, nothing is kept. */
 static int check_secrets(struct running *r, bool ran, const struct sandbox_end *end, struct err *e)
 {
-	static const char gone[] = "svrun: the step had secrets and was not looked through to its "
-				   "end, or one was found: what it printed is not kept\n";
+	static const char gone[] =
+		"svrun: a secret was in this log, or may have been, which is why it is empty\n";
 	struct err fault = {0};
 	int rc = find_leaks(r, end, &fault);
 

@@ -67,13 +67,30 @@ static bool leaks_alone(struct reading *r, const void *p, size_t n)
 	return leaks(r, p, n);
 }
 
-/* A name that is, or has, a secret is not said: its folder is, which is the first `folder` bytes.
- */
+/* A secret may have been cut into folders. */
+static bool leaks_joined(struct reading *r)
+{
+	char joined[TREE_PATH_MAX + 1];
+	size_t n = 0;
+
+	if (!r->u->scan || !strchr(r->path, '/'))
+		return false;
+	for (const char *p = r->path; *p; p++)
+		if (*p != '/')
+			joined[n++] = *p;
+	return leaks_alone(r, joined, n);
+}
+
+/* A name that is, or has, a secret is not said: its folder is, which is the first `folder` bytes;
+ * of one in several names, none is. */
 static bool leaks_by_name(struct reading *r, size_t folder)
 {
-	if (!leaks_alone(r, r->path, strlen(r->path)))
+	if (leaks_alone(r, r->path, strlen(r->path)))
+		r->u->secret_path[folder] = '\0';
+	else if (leaks_joined(r))
+		r->u->secret_path[0] = '\0';
+	else
 		return false;
-	r->u->secret_path[folder] = '\0';
 	return true;
 }
 
@@ -106,6 +123,17 @@ static int read_value(
 	return 0;
 }
 
+/* Also of those that no image has: they stay in a cache folder. */
+static bool leaks_by_attribute(struct reading *r, const char *path, const char *name)
+{
+	ssize_t n;
+
+	if (!r->u->scan || leaks_alone(r, name, strlen(name)))
+		return r->u->secret != NULL;
+	n = getxattr(path, name, r->piece, PIECE);
+	return n > 0 && leaks_alone(r, r->piece, (size_t)n);
+}
+
 static int read_xattrs(struct reading *r, struct object *o, struct err *e)
 {
 	auto_free char *names = mem_alloc(NAMES_BYTES);
@@ -127,6 +155,8 @@ static int read_xattrs(struct reading *r, struct object *o, struct err *e)
 				     getxattr(path, name, &value, 1) == 1 && value == 'y';
 			continue;
 		}
+		if (leaks_by_attribute(r, path, name))
+			return 0;
 		/* A label of the host's policy says nothing about the image. */
 		if (!attr_xattr_ok(name) || str_eq(name, "security.selinux"))
 			continue;
@@ -135,8 +165,6 @@ static int read_xattrs(struct reading *r, struct object *o, struct err *e)
 				TREE_XATTRS_MAX);
 		if (read_value(r, path, name, x, e) < 0)
 			return -1;
-		if (leaks_alone(r, x->value, x->len))
-			return 0;
 		o->a.nxattrs++;
 	}
 	if (o->a.nxattrs)

@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-#include "builder/build-secret.h"
+#include "builder/secret-scan.h"
 #include "images/entries.h"
 #include "images/pool.h"
 

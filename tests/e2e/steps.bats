@@ -207,7 +207,9 @@ expect_no_step() {
 	local text
 	printf 'pass-%s-word' phrase >"$T/token"
 	for text in 'cat /run/secrets/token > /out/x' 'cat /run/secrets/token | base64 > /out/x' \
-		'mkdir /out/$(cat /run/secrets/token)' 'busybox xxd -p /run/secrets/token > /out/x' \
+		'mkdir /out/$(cat /run/secrets/token)' 'mkdir -p /out/pass-/phrase/-word' \
+		'cat /run/secrets/token /run/secrets/token | base64 -w 9 > /out/x' \
+		'busybox hexdump -C /run/secrets/token' 'busybox xxd /run/secrets/token' 'busybox xxd -p /run/secrets/token > /out/x' \
 		'busybox ln -s $(cat /run/secrets/token) /out/x' 'cat /run/secrets/token' 'cat /run/secrets/token; exit 1' \
 		'echo "x$(cat /run/secrets/token)y" > /cache/x'; do
 		step_app one "$(script "$text" '.secrets = [{id: "token"}] | .cache = [{id: "c", target: "/cache"}]')"

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "builder/build-secret.h"
+#include "builder/secret-scan.h"
 
 static const char value[] = "p/a+s~s w\xc3\xb6rd?";
 
@@ -48,6 +49,20 @@ TEST(a_secret_is_found_in_every_spelling_and_however_it_is_cut)
 		"702F612B737E732077C3B672643F",
 		"p%2Fa%2Bs~s%20w%C3%B6rd%3F",
 		"p%2fa%2bs~s%20w%c3%b6rd%3f",
+		/* broken into lines, and as programs show bytes */
+		"cC9hK3N+\ncyB3w7ZyZD8=\n",
+		"eHAvYSt\r\nzfnMgd8O2\r\ncmQ/",
+		"702f612b737e\n732077c3b672643f\n",
+		"70 2f 61 2b 73 7e 73 20 77 c3 b6 72 64 3f",
+		"70:2F:61:2B:73:7E:73:20:77:C3:B6:72:64:3F",
+		"unsigned char x[] = {\n  0x70, 0x2f, 0x61, 0x2b, 0x73, 0x7e, 0x73, 0x20, 0x77, "
+		"0xc3,"
+		"\n  0xb6, 0x72, 0x64, 0x3f\n};",
+		"\\x70\\x2f\\x61\\x2b\\x73\\x7e\\x73\\x20\\x77\\xc3\\xb6\\x72\\x64\\x3f",
+		"00000000  61 61 61 61 70 2f 61 2b  73 7e 73 20 77 c3 b6 72  |aaaap/a+s~s w..r|\n"
+		"00000010  64 3f                                             |d?|\n00000012\n",
+		"00000000: 6161 6161 702f 612b 737e 7320 77c3 b672  aaaap/a+s~s w..r\n"
+		"00000010: 643f                                     d?\n",
 	};
 	static const char *const without[] = {
 		"",
@@ -55,6 +70,9 @@ TEST(a_secret_is_found_in_every_spelling_and_however_it_is_cut)
 		"P/A+S~S W\xc3\xb6RD?",
 		"cC9hK3N+cyB3w7Z",
 		"702f612b737e732077c3b6",
+		"70 2f 61 2b 73 7e 73 20 77 c3 b6 72 64",
+		"00000000: 6161 6161 702f 612b 737e 7320 77c3 b672  aaaap/a+s~s w..r\n"
+		"00000010: 653f                                     d?\n",
 	};
 
 	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
@@ -63,6 +81,70 @@ TEST(a_secret_is_found_in_every_spelling_and_however_it_is_cut)
 	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
 		if (finds(without[i], strlen(without[i])))
 			fail_msg("found: %s", without[i]);
+}
+
+TEST(of_a_secret_of_several_lines_each_long_one_is_found)
+{
+	static const char text[] = "-----BEGIN PRIVATE KEY-----\r\nMIIEvQIBADANBgkqhkiG\r\n"
+				   "short\r\nyQo9t//8q+LxVbGmbN0f\n-----END PRIVATE KEY-----";
+	static const struct {
+		const char *text;
+		bool found;
+	} cases[] = {
+		{"x MIIEvQIBADANBgkqhkiG x", true},
+		{"yQo9t//8q+LxVbGmbN0f", true},
+		{"\"-----BEGIN PRIVATE KEY-----\\r\\nMIIEvQIBADANBgkqhkiG\\r\\n\"", true},
+		{"-----BEGIN PRIVATE KEY-----\n", false},
+		{"short", false},
+		{"MIIEvQIBADANBgkqhki", false},
+	};
+	struct build_secret s = {.id = "key", .value = mem_strdup(text), .n = strlen(text)};
+	struct secret_scan *x = secret_scan_new(&s, 1);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		secret_scan_begin(x);
+		if (cases[i].found != !!secret_scan_add(x, cases[i].text, strlen(cases[i].text)))
+			fail_msg("%s", cases[i].text);
+	}
+	secret_scan_free(x);
+	free(s.value);
+}
+
+TEST(a_short_secret_is_found_in_a_string_of_json)
+{
+	struct build_secret s = {.id = "db", .value = mem_strdup("a\"b\\c\nd\x01"), .n = 8};
+	struct secret_scan *x = secret_scan_new(&s, 1);
+	static const char text[] = "{\"x\": \"a\\\"b\\\\c\\nd\\u0001\"}";
+
+	secret_scan_begin(x);
+	assert_non_null(secret_scan_add(x, text, strlen(text)));
+	secret_scan_free(x);
+	free(s.value);
+}
+
+/* One that begins again within itself, over pieces and pages. */
+TEST(a_long_secret_is_found_wherever_it_begins)
+{
+	enum { N = 40000, ALL = 300000 };
+	char *value_ = mem_alloc(N), *all = mem_alloc(ALL);
+	struct build_secret s = {.id = "db", .value = value_, .n = N};
+	struct secret_scan *x;
+
+	for (size_t i = 0; i < N; i++)
+		value_[i] = (char)(i % 997 < 500 ? 'a' : 'a' + i % 23);
+	x = secret_scan_new(&s, 1);
+	for (size_t at = 0; at < ALL - N; at += 32771) {
+		memset(all, 'a', ALL);
+		memcpy(all + at, value_, N);
+		secret_scan_begin(x);
+		assert_non_null(secret_scan_add(x, all, ALL));
+		all[at + N - 1] ^= 1;
+		secret_scan_begin(x);
+		assert_null(secret_scan_add(x, all, ALL));
+	}
+	secret_scan_free(x);
+	free(value_);
+	free(all);
 }
 
 TEST(what_ends_in_one_file_does_not_go_on_in_the_next)
@@ -125,5 +207,8 @@ TEST(options_are_checked_and_files_read_without_their_last_newline)
 }
 
 RUN_TESTS(cmocka_unit_test(a_secret_is_found_in_every_spelling_and_however_it_is_cut),
+	cmocka_unit_test(of_a_secret_of_several_lines_each_long_one_is_found),
+	cmocka_unit_test(a_short_secret_is_found_in_a_string_of_json),
+	cmocka_unit_test(a_long_secret_is_found_wherever_it_begins),
 	cmocka_unit_test(what_ends_in_one_file_does_not_go_on_in_the_next),
 	cmocka_unit_test(options_are_checked_and_files_read_without_their_last_newline))

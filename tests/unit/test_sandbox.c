@@ -321,6 +321,9 @@ TEST(limits_end_a_program)
 	assert_int_equal(run(&w, "yes"), 0);
 	assert_true(w.end.out_of_disk);
 	w.step.max_bytes = 0;
+	assert_int_equal(run(&w, "yes"), 0);
+	assert_true(w.end.too_much_output);
+	assert_int_equal(lseek(w.log, 0, SEEK_END), SANDBOX_LOG_MAX);
 	w.step.memory_mib = 16;
 	assert_int_equal(run(&w, "x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo ${#x}"), 0);
 	assert_int_not_equal(w.end.status, 0);
@@ -384,6 +387,9 @@ TEST(a_secret_in_what_is_written_is_found)
 		"echo s3cret-value | base64 > /data/x",
 		"ln -s s3cret-value /data/x",
 		"mkdir /data/s3cret-value",
+		"base64 -w 5 > /data/x <<E\nmy s3cret-value is\nE",
+		"python3 -c 'import os; os.setxattr(\"/data/a\", \"user.s3cret-value\", b\"\")'",
+		"python3 -c 'import os; os.setxattr(\"/data/a\", \"user.x\", b\"s3cret-value\")'",
 	};
 	struct build_secret secret = {.id = "token", .value = (char[]){"s3cret-value"}, .n = 12};
 	struct world w;
@@ -399,6 +405,9 @@ TEST(a_secret_in_what_is_written_is_found)
 		assert_null(strstr(w.end.secret_path, "s3cret"));
 		assert_int_equal(w.changed.n, 0);
 	}
+	run_well(&w, "mkdir -p /data/s3cret/-va/lue");
+	assert_string_equal(w.end.secret, "token");
+	assert_string_equal(w.end.secret_path, "");
 	run_well(&w, "echo other > /data/x");
 	assert_null(w.end.secret);
 	secret_scan_free(w.step.scan);
