@@ -18,6 +18,7 @@
 enum {
 	TMP_AGE = 3600,          /* seconds that nobody wrote to a temporary file: it is nobody's */
 	PARTIAL_AGE = 86400,     /* a download that may go on */
+	LOG_AGE = 86400,         /* a log of a build that came to no image: somebody may read it */
 	RESULT_AGE = 30 * 86400, /* a result of a build that nothing has used since */
 };
 
@@ -131,6 +132,69 @@ static int sweep_old(
 	return rc;
 }
 
+/* ---- logs ---- */
+
+/* Does an image have the name of the folder "NAME" or "NAME:ENTRY" of logs? */
+static bool is_named(const struct store_name *v, size_t n, const char *folder)
+{
+	size_t len = strcspn(folder, ":");
+
+	for (size_t i = 0; i < n; i++)
+		if (strcspn(v[i].name, ":") == len && memcmp(v[i].name, folder, len) == 0)
+			return true;
+	return false;
+}
+
+/* Has nobody written to the folder, or to a file in it, for a while? */
+static bool is_quiet(int dirfd_, const char *name)
+{
+	time_t before = time(NULL) - LOG_AGE;
+	int fd = sys_openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	bool quiet = dir != NULL;
+	struct dirent *x;
+	struct stat st;
+
+	if (!dir)
+		sys_close_ref(&fd);
+	while (quiet && (x = readdir(dir)))
+		quiet = str_eq(x->d_name, "..") ||
+			(sys_fstatat(fd, x->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+				st.st_mtime <= before);
+	if (dir)
+		closedir(dir);
+	return quiet;
+}
+
+/* Logs of the steps of images that are gone (builder/build.h). */
+static int sweep_logs(struct gc *g, struct err *e)
+{
+	int fd = sys_openat(g->s->fd, "logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), rc = 0;
+	struct store_name *v;
+	struct dirent *x;
+	DIR *dir;
+	size_t n;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "open %s/logs", g->s->path);
+	dir = fdopendir(fd);
+	if (!dir) {
+		err_sys(e, "list %s/logs", g->s->path);
+		sys_close_ref(&fd);
+		return -1;
+	}
+	if (store_names(g->s, &v, &n, e) < 0) {
+		closedir(dir);
+		return -1;
+	}
+	while (rc == 0 && (x = readdir(dir)))
+		if (x->d_name[0] != '.' && !is_named(v, n, x->d_name) && is_quiet(fd, x->d_name))
+			rc = take_other(g, fd, x->d_name, e);
+	store_names_free(v, n);
+	closedir(dir);
+	return rc;
+}
+
 /* What builds keep to do nothing twice (builder/unpacked.h, layer-cache.h). */
 static const char *const results[] = {
 	"cache/unpacked", "cache/layers", "cache/step-logs", "cache/indexes"};
@@ -152,6 +216,8 @@ int gc_documents(struct gc *g, struct err *e)
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		if (sweep_old(g, folders[i], ".tmp.", TMP_AGE, e) < 0)
 			return -1;
+	if (sweep_logs(g, e) < 0)
+		return -1;
 	for (size_t i = 0; i < RESULTS; i++)
 		if (sweep_old(g, results[i], ".tmp.", TMP_AGE, e) < 0 ||
 			sweep_old(g, results[i], "", RESULT_AGE, e) < 0)

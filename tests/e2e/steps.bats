@@ -353,6 +353,21 @@ start_build() { # [OPTION...]: until the step writes; $pid
 	expect_no_step
 }
 
+@test "garbage collection takes logs of images that are gone, and no others" {
+	step_app kept "$(script 'echo')"
+	"$SVRUN" image build -q "$APP"
+	step_app gone "$(script 'echo')"
+	"$SVRUN" image build -q "$APP"
+	step_app failed "$(script 'exit 1')"
+	build_fails
+	"$SVRUN" image rm gone gone:1 >/dev/null
+	find "$SVRUN_ROOT/logs/kept" "$SVRUN_ROOT/logs/gone" -exec touch -d '2 days ago' {} +
+	"$SVRUN" image gc --dry-run >/dev/null
+	[ "$(ls "$SVRUN_ROOT/logs")" = $'failed\ngone\nkept' ]
+	"$SVRUN" image gc >/dev/null
+	[ "$(ls "$SVRUN_ROOT/logs")" = $'failed\nkept' ] || fail "$(ls "$SVRUN_ROOT/logs")"
+}
+
 # ---- dpkg ----
 
 # Debian's essential packages and python3-minimal, configured by dpkg.
