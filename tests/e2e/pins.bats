@@ -181,6 +181,52 @@ git_here() {
 	refused "source o: lock: the image of store:one: expected" "$(image_digest two)"
 }
 
+@test "what a package calls itself counts also when it was unpacked before" {
+	need_root
+	need_program gpg
+	need_program apt-ftparchive
+	new_store
+	export GNUPGHOME=$T/gpg SVRUN_CONFIG=$T/config.json
+	mkdir -m 700 "$GNUPGHOME"
+	gpg --batch --quiet --passphrase '' --quick-generate-key test ed25519 sign never 2>/dev/null
+	mkdir -p "$T/repo/pool" "$T/repo/dists/x/main/binary-amd64" "$T/deb/DEBIAN" "$T/deb/usr/share/liba" "$T/debs"
+	gpg --batch --export >"$T/debs/key.gpg"
+	echo 1 >"$T/deb/usr/share/liba/version"
+	printf 'Package: liba\nVersion: 1\nArchitecture: all\nMaintainer: t <t@localhost>\nDescription: t\n' >"$T/deb/DEBIAN/control"
+	dpkg-deb --root-owner-group -b "$T/deb" "$T/repo/pool/liba_1_all.deb" >/dev/null
+	(cd "$T/repo" && apt-ftparchive packages pool >dists/x/main/binary-amd64/Packages &&
+		apt-ftparchive -o APT::FTPArchive::Release::Suite=x release dists/x >"$T/Release" &&
+		gpg --batch --quiet --clearsign -o dists/x/InRelease "$T/Release")
+	jq -n --arg r "file://$T/repo" '{mirrors: {local: $r}}' >"$SVRUN_CONFIG"
+	app debs '.apt = {sources: [{uri: "mirror:local", suites: ["x"], components: ["main"], signedBy: "key.gpg"}],
+		packages: ["liba"], configure: "none"}'
+	lock
+	expect_status 0
+	built
+	edit_lock '.apt.packages[0].version = "9"'
+	run_split "$SVRUN" image build --progress none -q "$APP"
+	expect_status 125
+	expect_in "$err" "the package calls itself liba 1 all, the lock liba 9 all"
+	refused "the package calls itself liba 1 all, the lock liba 9 all"
+}
+
+@test "an artifact does not say another size of a file than it has" {
+	need_root
+	new_store
+	local n size
+	for n in 2000000 2000; do
+		mkdir "$T/m$n"
+		head -c $n /dev/zero >"$T/m$n/f"
+		for size in $((n - 1)) $((n + 1)); do
+			app m$n ".models = [{id: \"m\", target: \"/m\", format: \"other\", delivery: \"artifact\", source: {type: \"file\", path: \"f\"},
+				files: [{path: \"f\", sha256: \"$(sha256sum <"$T/m$n/f" | cut -c1-64)\", size: $size}]}]"
+			lock
+			expect_status 0
+			refused "f: expected $size bytes, found $n"
+		done
+	done
+}
+
 # ---- the policy ----
 
 @test "the policy is asked of bases, sources and rebases that were in the store before" {
