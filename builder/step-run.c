@@ -378,14 +378,14 @@ static int run_now(struct steps *s, const struct step *st, struct tree *view, st
 {
 	struct running r = {.s = s, .st = st, .view = view, .box.log = -1, .log = -1};
 	sigset_t before;
-	int rc;
+	int rc = prepare(&r, e);
 
-	hold_signals(&before);
-	rc = prepare(&r, e);
 	if (rc == 0) {
+		hold_signals(&before);
 		progress_begin(s->x->p, st->id, 0);
 		rc = run_prepared(&r, out, e);
 		progress_end(s->x->p);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
 	secret_scan_free(r.scan);
 	if (r.box.log != r.log)
@@ -393,7 +393,6 @@ static int run_now(struct steps *s, const struct step *st, struct tree *view, st
 	sys_close_ref(&r.log);
 	for (size_t i = 0; i < r.nlocks; i++)
 		sys_close_ref(&r.locks[i]);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
 

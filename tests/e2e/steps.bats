@@ -221,7 +221,7 @@ expect_no_step() {
 	! grep -rqF pass-phrase-word "$SVRUN_ROOT" || fail "it is in $(grep -rlF pass-phrase-word "$SVRUN_ROOT")"
 }
 
-no_secret() { # what is not in the store, but its cache's lock may be
+no_secret() { # in the whole store
 	! grep -rqF pass-phrase-word "$SVRUN_ROOT" || fail "it is in $(grep -rlF pass-phrase-word "$SVRUN_ROOT")"
 }
 
@@ -294,6 +294,27 @@ start_build() { # [OPTION...]: until the step writes; $pid
 	[ "$status" = 143 ] || fail "status $status"
 	expect_no_step
 	no_secret
+}
+
+@test "a build that waits for a cache folder ends when it is told to" {
+	local pid first status=0 i
+	secret_app first 'echo > /c/ready; sleep 1000'
+	start_build --secret token="$T/token"
+	first=$pid
+	secret_app second 'echo second > /out/x'
+	"$SVRUN" image build --secret token="$T/token" "$APP" >"$T/out" 2>&1 &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		grep -q -- "-> FLOCK.*:$(stat -c %i "$SVRUN_ROOT/cache/mount-locks/c") " /proc/locks && break
+		sleep 0.1
+	done
+	[ "$i" -lt 100 ] || fail "it does not wait: $(<"$T/out")"
+	kill -TERM "$pid"
+	wait "$pid" || status=$?
+	[ "$status" = 143 ] || fail "status $status"
+	kill -TERM "$first"
+	wait "$first" || true
+	expect_no_step
 }
 
 @test "a name of a step cannot forge a line of an error or a log" {
