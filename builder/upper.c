@@ -115,8 +115,10 @@ static int read_value(
 {
 	ssize_t n = getxattr(path, name, r->piece, TREE_XATTR_VALUE_MAX);
 
+	char shown[STR_SHOWN];
+
 	if (n < 0)
-		return err_sys(e, "read attribute %s", name);
+		return err_sys(e, "read attribute %s", str_shown(name, shown));
 	x->name = arena_strdup(&r->out->arena, name);
 	x->value = arena_dup(&r->out->arena, r->piece, (size_t)n);
 	x->len = (size_t)n;

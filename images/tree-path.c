@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "images/tree.h"
 
 int tree_check_name(const char *name, size_t n, struct err *e)
@@ -23,19 +24,19 @@ int tree_check_name(const char *name, size_t n, struct err *e)
 int tree_check_path(const char *path, struct err *e)
 {
 	size_t len = strnlen(path, TREE_PATH_MAX + 1), depth = 0;
+	char shown[STR_SHOWN]; /* a line break in a name must not forge a line */
 
 	if (len > TREE_PATH_MAX)
-		return err_set(e, ERR_CORRUPT, "path '%.200s...' is longer than %d bytes", path,
-			TREE_PATH_MAX);
+		return err_set(e, ERR_CORRUPT, "path '%s' is longer than %d bytes",
+			str_shown(path, shown), TREE_PATH_MAX);
 	for (const char *p = path; len > 0;) {
 		const char *end = strchrnul(p, '/');
 
 		if (tree_check_name(p, (size_t)(end - p), e) < 0)
-			return err_ctx(e, "path '%.200s'", path);
+			return err_ctx(e, "path '%s'", str_shown(path, shown));
 		if (++depth > TREE_DEPTH_MAX)
-			return err_set(e, ERR_CORRUPT,
-				"path '%.200s...' has more than %d components", path,
-				TREE_DEPTH_MAX);
+			return err_set(e, ERR_CORRUPT, "path '%s' has more than %d components",
+				str_shown(path, shown), TREE_DEPTH_MAX);
 		if (*end == '\0')
 			break;
 		p = end + 1;
@@ -45,6 +46,7 @@ int tree_check_path(const char *path, struct err *e)
 
 int tree_strip_path(const char *name, char *out, struct err *e)
 {
+	char shown[STR_SHOWN];
 	size_t n = 0;
 
 	for (const char *p = name; *p;) {
@@ -53,9 +55,8 @@ int tree_strip_path(const char *name, char *out, struct err *e)
 
 		if (len > 0 && !(len == 1 && p[0] == '.')) {
 			if (len + 1 > TREE_PATH_MAX - n)
-				return err_set(e, ERR_CORRUPT,
-					"path '%.200s...' is longer than %d bytes", name,
-					TREE_PATH_MAX);
+				return err_set(e, ERR_CORRUPT, "path '%s' is longer than %d bytes",
+					str_shown(name, shown), TREE_PATH_MAX);
 			if (n > 0)
 				out[n++] = '/';
 			memcpy(out + n, p, len);

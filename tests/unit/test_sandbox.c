@@ -351,6 +351,15 @@ TEST(names_that_no_image_can_have_are_refused)
 	setup(&w);
 	assert_int_equal(run(&w, "touch /data/.wh.a"), -1);
 	assert_non_null(strstr(w.f.e.text, ".wh.a"));
+	assert_int_equal(
+		run(&w, "mkdir -p '/data/x\ny'; touch '/data/x\ny/.wh.\nsvrun: forged'"), -1);
+	assert_null(strchr(w.f.e.text, '\n'));
+	assert_int_equal(
+		run(&w, "mkdir -p '/data/x\ny'; mknod '/data/x\ny/\nz' p; mkdir '/data/\n'; "
+			"cd '/data/\n'; i=0; while [ $i -lt 300 ]; do mkdir d; cd d; "
+			"i=$((i + 1)); done"),
+		-1);
+	assert_null(strchr(w.f.e.text, '\n'));
 	assert_int_equal(run(&w, "cd /root; i=0; while [ $i -lt 300 ]; do mkdir d; cd d; i=$((i + "
 				 "1)); done"),
 		-1);
