@@ -1,16 +1,38 @@
 #include "builder/lock-pins.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/str.h"
+#include "base/sys.h"
 #include "builder/local.h"
 #include "builder/lock-keys.h"
 #include "builder/npm.h"
 #include "builder/pep440.h"
 #include "builder/python-name.h"
 
+enum { PYTHON_LOCK_MAX = 32 << 20 };
 static const struct digest none;
+
+static int by_digest(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct digest));
+}
+
+/* Is a file beside the manifest the one that the lock pins? */
+static bool is_as_pinned(const struct lock *l, const struct manifest *m, const char *path)
+{
+	const struct lock_file key = {.path = path},
+			       *pin = l->nfiles ? bsearch(&key, l->files, l->nfiles, sizeof(key),
+							  lock_file_compare)
+						: NULL;
+	struct digest d;
+
+	return pin && local_digest(m->dir, path, NULL, &d, NULL, NULL) == 0 &&
+	       digest_eq(&d, &pin->sha256);
+}
 
 static bool same_text(const char *a, const char *b)
 {
@@ -69,6 +91,61 @@ static bool same_wheel(const struct wheel_pin *m, const struct lock_wheel *l)
 	       (!m->url || str_eq(m->url, l->url));
 }
 
+/* Every sha256 in the text of a lock file of Python's, whatever its format; sorted. */
+static struct digest *digests_in(const struct buf *text, size_t *n)
+{
+	struct digest *v = NULL;
+	size_t cap = 0;
+
+	*n = 0;
+	for (size_t i = 0, end; i < text->len; i = end + 1) {
+		char hex[DIGEST_HEX + 1];
+
+		for (end = i; end < text->len && isxdigit((unsigned char)text->data[end]); end++)
+			;
+		if (end - i != DIGEST_HEX)
+			continue;
+		for (size_t k = 0; k < DIGEST_HEX; k++)
+			hex[k] = (char)tolower((unsigned char)text->data[i + k]);
+		hex[DIGEST_HEX] = '\0';
+		mem_grow(&v, &cap, *n);
+		if (digest_from_hex(&v[*n], hex) == 0)
+			++*n;
+	}
+	if (*n)
+		qsort(v, *n, sizeof(*v), by_digest);
+	return v;
+}
+
+/* A wheel that the manifest does not list must be one that python.lock names. When that is not the
+ * file that the lock pins, local_check() tells of it. */
+static const char *foreign_wheel(const struct lock *l, const struct manifest *m, struct arena *a)
+{
+	const char *path = m->python.lock, *found = NULL;
+	auto_buf struct buf text = BUF_INIT(PYTHON_LOCK_MAX);
+	auto_free struct digest *known = NULL;
+	auto_fd int fd = -1;
+	size_t n;
+
+	if (!is_as_pinned(l, m, path))
+		return NULL;
+	fd = local_open(m->dir, path, NULL, NULL);
+	if (fd < 0 || file_read_fd(fd, path, &text, NULL) < 0)
+		return NULL;
+	known = digests_in(&text, &n);
+	for (size_t k = 0; k < l->nwheels && !found; k++) {
+		const struct lock_wheel *w = &l->wheels[k];
+		bool listed = n && bsearch(&w->sha256, known, n, sizeof(*known), by_digest);
+
+		for (size_t i = 0; i < m->python.nwheels && !listed; i++)
+			listed = same_wheel(&m->python.wheels[i], w);
+		if (!listed)
+			found = arena_printf(
+				a, "the wheels of %s: '%s' is none of them", path, w->name);
+	}
+	return found;
+}
+
 static const char *wheel_differs(const struct lock *l, const struct manifest *m, struct arena *a)
 {
 	const struct manifest_python *p = &m->python;
@@ -82,7 +159,9 @@ static const char *wheel_differs(const struct lock *l, const struct manifest *m,
 			return arena_printf(a, "the wheel '%s' as /python/wheels/%zu has it",
 				p->wheels[i].name, i);
 	}
-	for (size_t k = 0; k < l->nwheels && !(p->present && p->lock); k++) {
+	if (p->present && p->lock)
+		return foreign_wheel(l, m, a);
+	for (size_t k = 0; k < l->nwheels; k++) {
 		bool found = false;
 
 		for (size_t i = 0; p->present && i < p->nwheels && !found; i++)
@@ -151,15 +230,11 @@ static bool same_npms(const struct lock *l, const struct lock *own)
 static const char *npm_differs(const struct lock *l, const struct manifest *m, struct arena *a)
 {
 	struct lock own = {.platform = l->platform};
-	const struct lock_file key = {.path = m->node.lock}, *pin;
-	struct digest d;
 	bool same;
 
 	if (!m->node.present)
 		return l->nnpms ? "the manifest's packages alone: it has none of npm" : NULL;
-	pin = l->nfiles ? bsearch(&key, l->files, l->nfiles, sizeof(key), lock_file_compare) : NULL;
-	if (!pin || local_digest(m->dir, m->node.lock, NULL, &d, NULL, NULL) < 0 ||
-		!digest_eq(&d, &pin->sha256))
+	if (!is_as_pinned(l, m, m->node.lock))
 		return NULL;
 	same = npm_lock(&own, m, NULL) == 0 && same_npms(l, &own);
 	arena_fini(&own.arena);

@@ -166,6 +166,41 @@ git_here() {
 	refused "does not pin the packages of package-lock.json as that has them"
 }
 
+@test "a lock has no other wheels than python.lock names" {
+	need_root
+	new_store
+	make_app py '.files += [{dest: "/usr/bin/python3.11", inline: "", mode: "0755"}]'
+	lock_and_build "$T/py" >/dev/null
+	mkdir "$T/w"
+	python3 - "$T/w" <<-'PY'
+		import base64, hashlib, sys, zipfile
+		for evil in "", "evil":
+		    with zipfile.ZipFile(f"{sys.argv[1]}/{evil}six-1.0-py3-none-any.whl", "w") as z:
+		        files = {"six.py": evil, "six-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: six\nVersion: 1.0\n",
+		            "six-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+		        record = ""
+		        for n, t in files.items():
+		            z.writestr(n, t)
+		            d = base64.urlsafe_b64encode(hashlib.sha256(t.encode()).digest()).rstrip(b"=").decode()
+		            record += f"{n},sha256={d},{len(t)}\n"
+		        z.writestr("six-1.0.dist-info/RECORD", record + "six-1.0.dist-info/RECORD,,\n")
+	PY
+	app w '.python = {interpreter: "/usr/bin/python3.11", prefix: "/opt/v", bytecode: "none", lock: "requirements.txt"}
+		| .base = {type: "oci", ref: "store:py", digest: "'"$(image_digest py)"'"}'
+	local good evil
+	good=$(sha256sum <"$APP/six-1.0-py3-none-any.whl" | cut -c1-64)
+	evil=$(sha256sum <"$APP/evilsix-1.0-py3-none-any.whl" | cut -c1-64)
+	printf -- './six-1.0-py3-none-any.whl --hash=sha256:%s\n' "$good" >"$APP/requirements.txt"
+	lock
+	expect_status 0
+	[ "$(jq -r '.python.wheels[0].sha256' "$APP/lock.json")" = "$good" ]
+	built
+	mv "$APP/evilsix-1.0-py3-none-any.whl" "$APP/six-1.0-py3-none-any.whl"
+	edit_lock --arg e "$evil" --argjson n "$(stat -c %s "$APP/six-1.0-py3-none-any.whl")" \
+		'.python.wheels[0].sha256 = $e | .python.wheels[0].size = $n'
+	refused "does not pin the wheels of requirements.txt: 'six' is none of them"
+}
+
 @test "the image that a source of type oci names is the one that is unpacked" {
 	need_root
 	new_store
