@@ -79,12 +79,15 @@ static int link_fd(int fd, int dirfd, const char *path)
 }
 
 /* A file without a name takes the place of path by way of a name of its own: writers of one path
- * must not meet, and a kill leaves something only between these two calls. */
+ * must not meet, and a kill leaves something only between these two calls. Where nothing stands yet
+ * it needs no other name. */
 static int replace(int fd, int dirfd, const char *path)
 {
 	char tmp[FILE_TMP_NAME];
 	int saved;
 
+	if (faccessat(dirfd, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && link_fd(fd, dirfd, path) == 0)
+		return 0;
 	do {
 		tmp_name(tmp);
 		if (link_fd(fd, dirfd, tmp) == 0) {
@@ -99,14 +102,10 @@ static int replace(int fd, int dirfd, const char *path)
 	return -1;
 }
 
-int file_publish(int dirfd, int fd, const char *tmp, const char *path, bool replaces, struct err *e)
+int file_name(int dirfd, int fd, const char *tmp, const char *path, bool replaces, struct err *e)
 {
 	int rc;
 
-	if (sys_fdatasync(fd) < 0) {
-		err_sys(e, "sync %s", path);
-		return sys_hint_space(e, fd, 0);
-	}
 	if (tmp[0])
 		rc = sys_renameat(dirfd, tmp, dirfd, path);
 	else if (replaces)
@@ -114,6 +113,14 @@ int file_publish(int dirfd, int fd, const char *tmp, const char *path, bool repl
 	else
 		rc = link_fd(fd, dirfd, path) == 0 || errno == EEXIST ? 0 : -1;
 	return rc < 0 ? err_sys(e, "write %s", path) : 0;
+}
+
+int file_publish(int dirfd, int fd, const char *tmp, const char *path, bool replaces, struct err *e)
+{
+	if (sys_fdatasync(fd) == 0)
+		return file_name(dirfd, fd, tmp, path, replaces, e);
+	err_sys(e, "sync %s", path);
+	return sys_hint_space(e, fd, 0);
 }
 
 int file_write(int dirfd, const char *path, const void *p, size_t n, mode_t mode, struct err *e)

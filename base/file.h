@@ -25,5 +25,8 @@ int file_tmp(int dirfd, char tmp[FILE_TMP_NAME], mode_t mode, struct err *e) mus
  * left. path has no folder part. */
 int file_publish(int dirfd, int fd, const char *tmp, const char *path, bool replaces,
 	struct err *e) must_check;
+/* The same without waiting for the disk: for what is checked when it is read. */
+int file_name(int dirfd, int fd, const char *tmp, const char *path, bool replaces,
+	struct err *e) must_check;
 
 #endif

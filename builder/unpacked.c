@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/file.h"
 #include "base/sys.h"
@@ -26,26 +24,26 @@ static const uint64_t file_max = (uint64_t)1 << 30;
 int cache_file_put(struct store *s, const char *dir, const struct digest *key, const void *p,
 	size_t n, struct err *e)
 {
-	char hex[DIGEST_HEX + 1], tmp[PATH], name[PATH];
-	uint64_t random; /* two that write the same must not meet, wherever they run */
+	char hex[DIGEST_HEX + 1], tmp[FILE_TMP_NAME];
+	int rc = -1;
 
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return err_sys(e, "getrandom");
-	digest_hex(key, hex);
-	snprintf(name, sizeof(name), "%s/%s", dir, hex);
-	snprintf(tmp, sizeof(tmp), "%s/.tmp.%016" PRIx64, dir, random);
 	if (sys_mkdir_p(s->fd, dir, 0700) < 0)
 		return err_sys(e, "create %s/%s", s->path, dir);
+	auto_fd int folder = sys_openat(s->fd, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	auto_fd int fd = folder < 0 ? -1 : file_tmp(folder, tmp, 0600, e);
 
-	auto_fd int fd = sys_openat(s->fd, tmp, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	if (fd < 0 || sys_write_all(fd, p, n) < 0 || sys_renameat(s->fd, tmp, s->fd, name) < 0) {
-		err_sys(e, "write %s/%s", s->path, name);
-		sys_hint_space(e, s->fd, n);
-		sys_unlinkat(s->fd, tmp, 0);
-		return -1;
-	}
-	return 0;
+	if (folder < 0)
+		return err_sys(e, "open %s/%s", s->path, dir);
+	if (fd < 0)
+		return err_ctx(e, "%s/%s", s->path, dir);
+	digest_hex(key, hex);
+	if (sys_write_all(fd, p, n) == 0)
+		rc = file_name(folder, fd, tmp, hex, true, e);
+	else
+		err_sys(e, "write %s/%s/%s", s->path, dir, hex);
+	if (rc < 0 && tmp[0])
+		sys_unlinkat(folder, tmp, 0);
+	return rc < 0 ? sys_hint_space(e, s->fd, n) : 0;
 }
 
 int cache_file_get(
