@@ -56,7 +56,7 @@ const struct model_file *compose_model_files(
 	return model_files(l, m, n);
 }
 
-bool compose_model_is_fetched(const struct manifest_model *m)
+static bool is_fetched(const struct manifest_model *m)
 {
 	return m->delivery == DELIVERY_LAYER && m->source != MODEL_FILE;
 }
@@ -104,7 +104,7 @@ int compose_inputs(const struct manifest *m, const struct lock *l, struct arena 
 	for (size_t i = 0; i < m->nmodels; i++) {
 		const struct model_file *f = compose_model_files(l, &m->models[i], &k);
 
-		for (size_t x = 0; compose_model_is_fetched(&m->models[i]) && x < k; x++)
+		for (size_t x = 0; is_fetched(&m->models[i]) && x < k; x++)
 			in[at++] = compose_model_input(a, &m->models[i], &f[x]);
 	}
 	*v = in;

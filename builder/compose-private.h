@@ -26,7 +26,6 @@ const char *compose_wheel_path(const struct lock_wheel *w);
  * delivery. */
 const struct model_file *compose_model_files(
 	const struct lock *l, const struct manifest_model *m, size_t *n);
-bool compose_model_is_fetched(const struct manifest_model *m);
 
 /* All that is fetched into the cache from mirrors, in the arena. */
 int compose_inputs(const struct manifest *m, const struct lock *l, struct arena *a,

@@ -16,7 +16,8 @@ static int compare_id(const void *a, const void *b)
 	return strcmp(a, *(const char *const *)b);
 }
 
-bool license_is_known(const char *id)
+/* Is it an identifier of SPDX's list (of those that packages here have)? */
+static bool is_known(const char *id)
 {
 	return bsearch(id, license_ids, sizeof(license_ids) / sizeof(license_ids[0]),
 		       sizeof(license_ids[0]), compare_id) != NULL;
@@ -107,7 +108,7 @@ static const char *gnu(struct arena *a, const char *name)
 			return NULL;
 		spdx = arena_printf(a, "%s%.*s%s-%s", families[i], (int)digits, version,
 			memchr(version, '.', digits) ? "" : ".0", *rest ? "or-later" : "only");
-		return license_is_known(spdx) ? spdx : NULL;
+		return is_known(spdx) ? spdx : NULL;
 	}
 	return NULL;
 }

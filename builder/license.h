@@ -16,7 +16,5 @@ const char *license_of_text(struct arena *a, const char *text);
 /* A Python classifier "License :: OSI Approved :: MIT License"; NULL: it is about something else.
  */
 const char *license_of_classifier(struct arena *a, const char *classifier);
-/* Is it an identifier of SPDX's list (of those that packages here have)? */
-bool license_is_known(const char *id);
 
 #endif

@@ -31,7 +31,6 @@ static inline bool no_control(const char *s)
 /* builder/rules.c */
 bool rule_is_name(const char *s);
 bool rule_is_rel(const char *s);
-bool rule_is_abs(const char *s);
 bool rule_is_address(const char *s);
 bool rule_is_glob(const char *s);
 

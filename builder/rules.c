@@ -84,17 +84,17 @@ bool rule_is_rel(const char *s)
 	return *s && no_control(s) && tree_check_path(s, NULL) == 0;
 }
 
-bool rule_is_abs(const char *s)
+static bool is_abs(const char *s)
 {
 	return s[0] == '/' && rule_is_rel(s + 1);
 }
 
 static bool is_abs_or_root(const char *s)
 {
-	return rule_is_abs(s) || str_eq(s, "/");
+	return is_abs(s) || str_eq(s, "/");
 }
 
-const struct rule rule_abs = {.ok = rule_is_abs,
+const struct rule rule_abs = {.ok = is_abs,
 	.expected = "an absolute path without . .. // or a final slash",
 	.code = SV_PATH};
 const struct rule rule_abs_or_root = {.ok = is_abs_or_root,

@@ -35,7 +35,8 @@ static void *field(void *out, size_t at)
 
 /* ---- strings ---- */
 
-const char *schema_bad_variable(const char *s, bool keep_runtime)
+/* The first "${" in s that is not one of the runtime variables (keep_runtime), or NULL. */
+static const char *bad_variable(const char *s, bool keep_runtime)
 {
 	static const char *const known[] = {"cpus}", "gpus}", "memMiB}"};
 
@@ -53,7 +54,7 @@ const char *schema_bad_variable(const char *s, bool keep_runtime)
 static bool variables_ok(struct reader *r, const char *s, const struct rule *rule)
 {
 	bool keep = rule && rule->vars == VARS_RUNTIME;
-	const char *bad = rule && rule->vars >= VARS_TEXT ? NULL : schema_bad_variable(s, keep);
+	const char *bad = rule && rule->vars >= VARS_TEXT ? NULL : bad_variable(s, keep);
 	int len;
 
 	if (!bad)

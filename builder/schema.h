@@ -107,9 +107,6 @@ struct key schema_child(const struct key *k, const char *name);
 /* Do keys of this kind hold text? A variable of another type becomes text there. */
 bool schema_is_text(const struct key *k);
 
-/* The first "${" in s that is not one of the runtime variables (keep_runtime), or NULL. */
-const char *schema_bad_variable(const char *s, bool keep_runtime);
-
 #define SCHEMA_FIELD(type, member)                                                                 \
 	.keep = true, .at = offsetof(type, member), .width = sizeof(((type *)0)->member)
 

@@ -157,18 +157,8 @@ static json_t *envelope(
 		"signatures", "sig", sig, "keyid", id);
 }
 
-int sign_dsse(const struct sign_key *k, const char *type, const void *p, size_t n, struct buf *out,
-	struct err *e)
-{
-	auto_json json_t *j = envelope(k, type, p, n, e);
-
-	if (!j)
-		return -1;
-	json_text(j, true, out);
-	return 0;
-}
-
-int sign_statement(struct store *s, const struct digest *manifest, const struct sign_key *k,
+/* Attach an in-toto statement about the manifest, signed, as a Sigstore bundle. */
+static int sign_statement(struct store *s, const struct digest *manifest, const struct sign_key *k,
 	const char *predicate, const void *statement, size_t n, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(DOCUMENT_MAX);

@@ -15,12 +15,4 @@
 int sign_image(struct store *s, const char *ref, const struct digest *manifest,
 	const struct sign_key *k, struct err *e) must_check;
 
-/* A DSSE envelope of a payload: JSON text. */
-int sign_dsse(const struct sign_key *k, const char *type, const void *p, size_t n, struct buf *out,
-	struct err *e) must_check;
-
-/* Attach an in-toto statement about the manifest, signed, as a Sigstore bundle. */
-int sign_statement(struct store *s, const struct digest *manifest, const struct sign_key *k,
-	const char *predicate, const void *statement, size_t n, struct err *e) must_check;
-
 #endif

@@ -14,7 +14,7 @@
 int source_lock(struct lock *l, const struct manifest *m, struct mirrors *mirrors, struct store *s,
 	struct progress *p, struct err *e) must_check;
 
-/* Have everything in the cache (git: a canonical tar of the commit under its listing's digest). */
+/* Have everything in the cache (git: a bare repository of the commit alone). */
 int source_fetch(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
 	struct store *s, struct progress *p, struct err *e) must_check;
 

@@ -132,7 +132,8 @@ static bool value_fits(struct arena *a, const struct value *declared, const stru
 
 /* ---- who says what it is ---- */
 
-const struct var *vars_find(const struct vars *vars, const char *name)
+/* The declared variable, or NULL. */
+static const struct var *find_var(const struct vars *vars, const char *name)
 {
 	for (size_t i = 0; i < vars->n; i++)
 		if (str_eq(vars->v[i].name, name))
@@ -208,7 +209,7 @@ static void check_matrix(struct vars *vars, const struct value *matrix, const st
 		for (size_t k = 0; set && set->kind == JSON_OBJECT && k < set->n && k < VARS_MAX;
 			k++) {
 			const struct value *v = set->v[k];
-			const struct var *var = vars_find(vars, v->key);
+			const struct var *var = find_var(vars, v->key);
 			const char *near = var ? NULL : nearest(vars, v->key);
 
 			if (!var)
@@ -298,7 +299,7 @@ static const char *replacement(
 		return NULL; /* schema.c knows where it may be */
 	if (end && (size_t)(end - *p) - 2 < sizeof(name))
 		memcpy(name, *p + 2, (size_t)(end - *p) - 2);
-	var = *name ? vars_find(vars, name) : NULL;
+	var = *name ? find_var(vars, name) : NULL;
 	if (!var && !lenient) {
 		unknown(vars, v, rule, *p, name);
 		*ok = false;
@@ -321,7 +322,7 @@ static bool take_type(struct vars *vars, struct value *v)
 	if (n < 4 || n > sizeof(name) || !str_starts(v->text, "${") || v->text[n - 1] != '}')
 		return false;
 	memcpy(name, v->text + 2, n - 3);
-	var = vars_find(vars, name);
+	var = find_var(vars, name);
 	if (!var || !var->given || var->given->kind == JSON_STRING)
 		return false;
 	v->kind = var->given->kind;

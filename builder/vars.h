@@ -30,7 +30,4 @@ int vars_init(struct vars *vars, struct arena *a, const struct value *root,
  * brings is never read as another. */
 void vars_expand(struct vars *vars, struct value *root, const struct key *k);
 
-/* The declared variable, or NULL. */
-const struct var *vars_find(const struct vars *vars, const char *name);
-
 #endif

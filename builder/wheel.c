@@ -148,7 +148,8 @@ static int find_folders(struct wheel *w, struct err *e)
 	return 0;
 }
 
-int wheel_info(const struct wheel *w, const char *name, struct buf *b, struct err *e)
+/* A member of the .dist-info folder: appended to b. 1, 0 when there is none, -1. */
+static int read_member(const struct wheel *w, const char *name, struct buf *b, struct err *e)
 {
 	auto_free char *path = mem_printf("%s/%s", w->info, name);
 
@@ -162,7 +163,7 @@ int wheel_info(const struct wheel *w, const char *name, struct buf *b, struct er
 
 static int need_info(const struct wheel *w, const char *name, struct buf *b, struct err *e)
 {
-	int rc = wheel_info(w, name, b, e);
+	int rc = read_member(w, name, b, e);
 
 	if (rc == 0)
 		return err_set(
@@ -183,7 +184,7 @@ static int read_info(struct wheel *w, const char *python, struct err *e)
 		need_info(w, "RECORD", &record, e) < 0 ||
 		record_parse(&w->record, "RECORD", record.data, record.len, e) < 0)
 		return -1;
-	rc = wheel_info(w, "entry_points.txt", &points, e);
+	rc = read_member(w, "entry_points.txt", &points, e);
 	if (rc <= 0)
 		return rc;
 	return wheel_scripts_parse(&w->scripts, &w->arena, points.data, points.len, python, e);

@@ -27,7 +27,4 @@ int wheel_open(
 	struct wheel *w, int fd, const char *file, const char *python, struct err *e) must_check;
 void wheel_close(struct wheel *w);
 
-/* A member of the .dist-info folder: appended to b. 1, 0 when there is none, -1. */
-int wheel_info(const struct wheel *w, const char *name, struct buf *b, struct err *e) must_check;
-
 #endif
