@@ -119,8 +119,7 @@ bool json_find(
 	return *to != NULL;
 }
 
-/* One reference token of a JSON pointer, unescaped. */
-static const char *token(const char *p, char *out, size_t size)
+const char *json_pointer_token(const char *p, char *out, size_t size)
 {
 	size_t n = 0;
 
@@ -146,7 +145,7 @@ void json_doc_locate(
 	while (*pointer == '/') {
 		const char *next, *k;
 
-		pointer = token(pointer, part, sizeof(part));
+		pointer = json_pointer_token(pointer, part, sizeof(part));
 		next = child(at, end, part, &k);
 		if (!next)
 			break;

@@ -34,6 +34,10 @@ void json_doc_fini(struct json_doc *d);
 void json_doc_locate(
 	const struct json_doc *d, const char *pointer, bool at_key, int *line, int *col);
 
+/* One reference token of a JSON pointer, unescaped, into out; p stands on its slash. Returns what
+ * follows it. */
+const char *json_pointer_token(const char *p, char *out, size_t size);
+
 /* The value of a member of a member ..., by its keys (the last is NULL), in a text that nobody has
  * parsed yet: *from and *to, or false when there is none to be seen. */
 bool json_find(

@@ -6,6 +6,7 @@
 #include <regex.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 enum { QUOTED = 200, LINE_MAX_SEEN = 1024 };
@@ -109,23 +110,6 @@ char *test_check_text(const struct test_expect *x, const char *text, size_t n)
 
 /* ---- JSON ---- */
 
-/* One reference token of a pointer, unescaped, into out; returns what follows it. */
-static const char *next_token(const char *p, char *out, size_t size)
-{
-	size_t n = 0;
-
-	for (p++; *p && *p != '/'; p++) {
-		char c = *p;
-
-		if (c == '~' && (p[1] == '0' || p[1] == '1'))
-			c = *++p == '0' ? '~' : '/';
-		if (n + 1 < size)
-			out[n++] = c;
-	}
-	out[n] = '\0';
-	return p;
-}
-
 /* RFC 6901. NULL: there is nothing. */
 static const json_t *at_pointer(const json_t *j, const char *pointer)
 {
@@ -134,7 +118,7 @@ static const json_t *at_pointer(const json_t *j, const char *pointer)
 	uint64_t i;
 
 	for (const char *p = pointer; j && *p;) {
-		p = next_token(p, token, size);
+		p = json_pointer_token(p, token, size);
 		if (json_is_object(j))
 			j = json_object_get(j, token);
 		else if (json_is_array(j) && (token[0] != '0' || !token[1]) &&

@@ -114,20 +114,16 @@ static int sweep_one(struct store *s, int all, const char *id, struct err *e)
 
 int sandbox_sweep(struct store *s, struct err *e)
 {
-	int all = sys_openat(s->fd, "steps", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), rc = 0;
 	struct dirent *d;
 	DIR *dir;
+	int rc = store_folder(s, "steps", &dir, e);
 
-	if (all < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/steps", s->path);
-	dir = fdopendir(all);
-	if (!dir) {
-		sys_close_ref(&all);
-		return err_sys(e, "list %s/steps", s->path);
-	}
+	if (rc <= 0)
+		return rc;
+	rc = 0;
 	while (rc == 0 && (d = readdir(dir)))
 		if (d->d_name[0] != '.')
-			rc = sweep_one(s, all, d->d_name, e);
+			rc = sweep_one(s, dirfd(dir), d->d_name, e);
 	closedir(dir);
 	return rc;
 }

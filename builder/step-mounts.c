@@ -77,17 +77,13 @@ static int sweep_one(struct store *s, int dirfd, const char *id, struct err *e)
 
 int step_mounts_sweep(struct store *s, struct err *e)
 {
-	int fd = sys_openat(s->fd, LOCKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), rc = 0;
 	struct dirent *d;
 	DIR *dir;
+	int rc = store_folder(s, LOCKS, &dir, e);
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/%s", s->path, LOCKS);
-	dir = fdopendir(fd);
-	if (!dir) {
-		sys_close_ref(&fd);
-		return err_sys(e, "list %s/%s", s->path, LOCKS);
-	}
+	if (rc <= 0)
+		return rc;
+	rc = 0;
 	while (rc == 0 && (d = readdir(dir)))
 		if (d->d_name[0] != '.')
 			rc = sweep_one(s, dirfd(dir), d->d_name, e);

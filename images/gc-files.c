@@ -112,18 +112,14 @@ static bool is_locked(int dirfd, const char *name)
 static int sweep_old(
 	struct gc *g, const char *folder, const char *prefix, time_t age, struct err *e)
 {
-	int fd = sys_openat(g->s->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), rc = 0;
 	struct dirent *x;
 	DIR *dir;
+	int rc = store_folder(g->s, folder, &dir, e), fd;
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/%s", g->s->path, folder);
-	dir = fdopendir(fd);
-	if (!dir) {
-		err_sys(e, "list %s/%s", g->s->path, folder);
-		sys_close_ref(&fd);
-		return -1;
-	}
+	if (rc <= 0)
+		return rc;
+	rc = 0;
+	fd = dirfd(dir);
 	while (rc == 0 && (x = readdir(dir)))
 		if (str_starts(x->d_name, prefix) && is_old(fd, x->d_name, age) &&
 			!is_locked(fd, x->d_name))
@@ -169,20 +165,16 @@ static bool is_quiet(int dirfd_, const char *name)
 /* Logs of the steps of images that are gone (builder/build.h). */
 static int sweep_logs(struct gc *g, struct err *e)
 {
-	int fd = sys_openat(g->s->fd, "logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), rc = 0;
 	struct store_name *v;
 	struct dirent *x;
 	DIR *dir;
 	size_t n;
+	int rc = store_folder(g->s, "logs", &dir, e), fd;
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/logs", g->s->path);
-	dir = fdopendir(fd);
-	if (!dir) {
-		err_sys(e, "list %s/logs", g->s->path);
-		sys_close_ref(&fd);
-		return -1;
-	}
+	if (rc <= 0)
+		return rc;
+	rc = 0;
+	fd = dirfd(dir);
 	if (store_names(g->s, &v, &n, e) < 0) {
 		closedir(dir);
 		return -1;

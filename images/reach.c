@@ -257,22 +257,17 @@ int reach_files(struct store *s, const char *folder, const char *suffix,
 	int (*fn)(void *ctx, int dirfd, const char *name, const struct digest *d, struct err *e),
 	void *ctx, struct err *e)
 {
-	int fd = sys_openat(s->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), rc = 0;
 	struct dirent *x;
 	struct digest d;
 	DIR *dir;
+	int rc = store_folder(s, folder, &dir, e);
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s/%s", s->path, folder);
-	dir = fdopendir(fd);
-	if (!dir) {
-		err_sys(e, "list %s/%s", s->path, folder);
-		sys_close_ref(&fd);
-		return -1;
-	}
+	if (rc <= 0)
+		return rc;
+	rc = 0;
 	while (rc == 0 && (x = readdir(dir)))
 		if (parse_name(x->d_name, suffix, &d))
-			rc = fn(ctx, fd, x->d_name, &d, e);
+			rc = fn(ctx, dirfd(dir), x->d_name, &d, e);
 	closedir(dir);
 	return rc;
 }

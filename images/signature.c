@@ -237,28 +237,6 @@ static void take_manifest(struct loading *g, const char *form, const json_t *des
 			take_layer(g, form, o);
 }
 
-/* Does an image index name the manifest? */
-static bool is_in(struct store *s, const struct digest *index, const struct digest *manifest)
-{
-	auto_buf struct buf b = {0};
-	auto_json json_t *doc = NULL;
-	char text[DIGEST_TEXT + 1];
-	const json_t *o;
-	size_t i;
-
-	if (store_blob_read(s, index, ATTACHED_DOCUMENT_MAX, &b, NULL) < 0)
-		return false;
-	doc = json_parse(b.data ? b.data : "", b.len, NULL);
-	digest_text(manifest, text);
-	json_array_foreach (json_object_get(doc, "manifests"), i, o) {
-		const char *said = text_at(o, "digest", NULL);
-
-		if (said && str_eq(said, text))
-			return true;
-	}
-	return false;
-}
-
 /* Those of `of`, which is the manifest or an index that names it. */
 static int load_of(
 	struct signatures *l, struct store *s, const struct digest *of, bool indexes, struct err *e)
@@ -277,7 +255,8 @@ static int load_of(
 		if (form)
 			take_manifest(&g, form, o);
 		else if (indexes && type && str_eq(type, OCI_INDEX_TYPE) &&
-			 descriptor_read(&d, o, NULL) == 0 && is_in(s, &d.digest, of) &&
+			 descriptor_read(&d, o, NULL) == 0 &&
+			 store_index_names(s, &d.digest, of, ATTACHED_DOCUMENT_MAX) &&
 			 load_of(l, s, &d.digest, false, e) < 0)
 			return -1;
 	}

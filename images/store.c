@@ -183,6 +183,20 @@ int store_lock(struct store *s, struct err *e)
 	return steal_fd(&fd);
 }
 
+int store_folder(struct store *s, const char *name, DIR **dir, struct err *e)
+{
+	int fd = sys_openat(s->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "open %s/%s", s->path, name);
+	*dir = fdopendir(fd);
+	if (*dir)
+		return 1;
+	err_sys(e, "list %s/%s", s->path, name);
+	sys_close_ref(&fd);
+	return -1;
+}
+
 int store_work_lock(struct store *s, const struct digest *d, struct err *e)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -469,8 +483,8 @@ void store_names_free(struct store_name *v, size_t n)
 	free(v);
 }
 
-/* Is a document an image index that names the manifest? */
-static bool index_has(struct store *s, const struct digest *index, const struct digest *manifest)
+bool store_index_names(
+	struct store *s, const struct digest *index, const struct digest *manifest, size_t max)
 {
 	auto_buf struct buf b = {0};
 	auto_json json_t *doc = NULL;
@@ -478,7 +492,7 @@ static bool index_has(struct store *s, const struct digest *index, const struct 
 	const json_t *o;
 	size_t i;
 
-	if (store_blob_read(s, index, MANIFEST_MAX, &b, NULL) < 0)
+	if (store_blob_read(s, index, max, &b, NULL) < 0)
 		return false;
 	doc = json_parse(b.data ? b.data : "", b.len, NULL);
 	digest_text(manifest, text);
@@ -500,8 +514,9 @@ char *store_source(struct store *s, const struct digest *manifest)
 	if (store_names(s, &v, &n, NULL) < 0)
 		return NULL;
 	for (size_t i = 0; !source && i < n; i++)
-		if (v[i].source && (digest_eq(&v[i].manifest, manifest) ||
-					   index_has(s, &v[i].manifest, manifest)))
+		if (v[i].source &&
+			(digest_eq(&v[i].manifest, manifest) ||
+				store_index_names(s, &v[i].manifest, manifest, MANIFEST_MAX)))
 			source = steal_ptr(&v[i].source);
 	store_names_free(v, n);
 	return source;

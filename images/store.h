@@ -20,6 +20,7 @@
 #ifndef IMAGES_STORE_H
 #define IMAGES_STORE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,6 +48,10 @@ void store_close(struct store *s);
 /* Hold ROOT/lock: nobody else changes names or deletes blobs until the fd is closed. Not recursive:
  * store_name_set() and store_name_remove() take it themselves. */
 int store_lock(struct store *s, struct err *e) must_check;
+
+/* List a folder of the store, which is never reached through a link. 1: *dir, to closedir(); 0:
+ * there is none. */
+int store_folder(struct store *s, const char *name, DIR **dir, struct err *e) must_check;
 
 /* Wait until no other process or thread works on what has this digest (a pull of an image, of a
  * layer), and keep the others waiting until the returned fd is closed. Who waited looks again at
@@ -83,6 +88,10 @@ int store_blob_commit(struct blob_writer *w, struct digest *d, struct err *e) mu
 void store_blob_abort(struct blob_writer *w); /* fine after commit */
 /* Fine when it is missing. */
 int store_blob_remove(struct store *s, const struct digest *d, struct err *e) must_check;
+
+/* Is a blob of at most max bytes an image index that names the manifest? */
+bool store_index_names(
+	struct store *s, const struct digest *index, const struct digest *manifest, size_t max);
 
 /* ---- names ---- */
 struct store_name {
