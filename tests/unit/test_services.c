@@ -109,7 +109,9 @@ TEST(a_signal_is_passed_on_and_nothing_starts_again)
 	pid_t pid = start(&m, NULL);
 	auto_buf struct buf b = {0};
 
+	/* Not before "two" has ended: the signal is for it too, and would be its status. */
 	wait_for("up\n");
+	wait_for("init: two ended with status 0\n");
 	assert_int_equal(kill(pid, SIGTERM), 0);
 	assert_int_equal(end_of(pid), 0);
 	assert_non_null(strstr(output(&b), "got\n"));
