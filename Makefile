@@ -29,9 +29,10 @@ endif
 # Which folders a folder may use; scripts/check-deps checks the same table in the includes.
 USES_base := base
 USES_runtime := runtime base
+USES_gpu := gpu base
 USES_images := images base
 USES_builder := builder images runtime base
-USES_svrun := svrun builder images runtime base
+USES_svrun := svrun builder images gpu runtime base
 
 # svrun/main-*.c are the two main files; the rest of svrun/ is split by program.
 MAINS  := $(wildcard svrun/main-*.c)
@@ -40,7 +41,7 @@ lib     = $(O)/obj/lib$(1).a
 
 all: $(O)/svrun $(O)/svrun-oci $(O)/svrun-image
 
-$(foreach d,base images builder runtime svrun,$(eval $(call lib,$d): $(call dirobj,$d)))
+$(foreach d,base images builder gpu runtime svrun,$(eval $(call lib,$d): $(call dirobj,$d)))
 $(O)/obj/lib%.a:
 	@mkdir -p $(@D)
 	@rm -f $@
@@ -50,20 +51,20 @@ $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "CC $<"; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 
-$(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun runtime images base,$(call lib,$d))
+$(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun gpu runtime images base,$(call lib,$d))
 	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm
 
-$(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun runtime base,$(call lib,$d))
+$(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun gpu runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) $(STATIC) $(ENTRY) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lm
 
-$(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images runtime base,$(call lib,$d))
+$(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images gpu runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
 
 # tests/unit/test_<module>.c links what the module's own folder may use.
 # A test may dereference what it has just asserted; the compiler does not know that asserts return.
 $(O)/obj/tests/%.o: WARN += -Wno-null-dereference
 TESTS := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c))
-folder = $(firstword $(foreach d,base images runtime builder svrun,$(if $(wildcard $(d)/$(1).c),$(d))) builder)
+folder = $(firstword $(foreach d,base images gpu runtime builder svrun,$(if $(wildcard $(d)/$(1).c),$(d))) builder)
 define test_rule
 $(O)/tests/test_$(1): $(O)/obj/tests/unit/test_$(1).o $(foreach d,$(USES_$(call folder,$(1))),$(call lib,$(d)))
 	@mkdir -p $$(@D)
@@ -105,7 +106,7 @@ tsan:
 # Every tests/fuzz/fuzz_X.c for FUZZ_SECONDS, starting from its corpus in tests/data/fuzz/X.
 FUZZ_SECONDS ?= 60
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-$(O)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(foreach d,svrun builder images runtime base,$(call lib,$d))
+$(O)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(foreach d,svrun builder images gpu runtime base,$(call lib,$d))
 	@mkdir -p $(@D)
 	@echo "LD $@"; $(CC) -pie -fsanitize=fuzzer $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
 fuzz-all: $(FUZZ)

@@ -124,6 +124,13 @@ static int step_devices(struct build *b, struct err *e)
 	return dev_fill(b->place.root, b->s, &b->place.own, b->c->devices, e);
 }
 
+static int step_fill(struct build *b, struct err *e)
+{
+	const struct container_options *o = b->c->o;
+
+	return o->fill ? o->fill(o->fill_ctx, b->place.root, e) : 0;
+}
+
 /* An image may name a working directory that it does not have. */
 static int step_workdir(struct build *b, struct err *e)
 {
@@ -208,6 +215,7 @@ static const struct {
 	{step_root, true},
 	{step_mounts, true},
 	{step_devices, true},
+	{step_fill, true},
 	{step_workdir, true},
 	{step_procfs, false},
 	{step_masks, true},

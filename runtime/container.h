@@ -27,6 +27,10 @@ struct container_options {
 	unsigned preserve_fds;             /* descriptors from 3 on that stay open */
 	const struct seccomp_prog *filter; /* compiled from spec->seccomp; NULL: none */
 	int door;          /* where it waits for START once released (door.h), or -1 */
+	/* Makes more in the container's root when its mounts are there, before anything of the
+	 * image runs, in the child; NULL: nothing. */
+	int (*fill)(void *ctx, int root, struct err *e);
+	void *fill_ctx;
 	bool no_pivot;     /* chroot instead of pivot_root: the root is on an initramfs */
 	bool keep_keyring; /* stay in our session keyring */
 	bool at_once;      /* do not wait for container_start(): it then only tells how that went */
