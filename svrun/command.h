@@ -97,5 +97,13 @@ int cmd_image_sbom(const struct command *self, int argc, char **argv, struct err
 int cmd_image_provenance(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/why-cmd.c */
 int cmd_image_why(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/gpu-cmds.c: the verbs of `svrun gpu` */
+extern const struct command gpu_commands[];
+/* svrun/gpu-ls-cmd.c */
+int cmd_gpu_ls(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/gpu-topology-cmd.c */
+int cmd_gpu_topology(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/fits-cmd.c */
+int cmd_gpu_fits(const struct command *self, int argc, char **argv, struct err *e);
 
 #endif

@@ -84,6 +84,8 @@ static const struct command commands[] = {
 		.full = "svrun rm"},
 	{"image", "COMMAND", "build, list, inspect, verify and remove images",
 		.sub = image_commands, .full = "svrun image"},
+	{"gpu", "COMMAND", "list and check the host's GPUs", .sub = gpu_commands,
+		.full = "svrun gpu"},
 	{"version", "", "print the version", .run = cmd_version, .full = "svrun version"},
 	{0},
 };

@@ -1,0 +1,11 @@
+/* svrun gpu: the table of its verbs. */
+#include "svrun/command.h"
+
+const struct command gpu_commands[] = {
+	{"ls", "", "list the host's GPUs and who has them", 0, 0, cmd_gpu_ls,
+		.full = "svrun gpu ls"},
+	{"topology", "", "how the GPUs are connected, and the CPUs near them", 0, 0,
+		cmd_gpu_topology, .full = "svrun gpu topology"},
+	{"fits", "APP|IMAGE", "can an app run on this host's GPUs?", .program = "svrun-image"},
+	{0},
+};
