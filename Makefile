@@ -36,7 +36,8 @@ USES_svrun := svrun builder images gpu runtime base
 
 # svrun/main-*.c are the two main files; the rest of svrun/ is split by program.
 MAINS  := $(wildcard svrun/main-*.c)
-dirobj  = $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(MAINS),$(wildcard $(1)/*.c)))
+dirobj  = $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(MAINS),$(wildcard $(1)/*.c))) \
+	$(patsubst %.S,$(O)/obj/%.o,$(wildcard $(1)/*.S))
 lib     = $(O)/obj/lib$(1).a
 
 all: $(O)/svrun $(O)/svrun-oci $(O)/svrun-image
@@ -50,6 +51,11 @@ $(O)/obj/lib%.a:
 $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "CC $<"; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
+
+# A file of another language that is a string in a program.
+$(O)/obj/%.o: %.S %.pl
+	@mkdir -p $(@D)
+	@echo "AS $<"; $(CC) -c $< -o $@
 
 $(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun gpu runtime images base,$(call lib,$d))
 	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm

@@ -20,6 +20,7 @@
 #include "builder/model.h"
 #include "builder/plan.h"
 #include "builder/provenance.h"
+#include "builder/services.h"
 #include "builder/steps.h"
 #include "images/glob.h"
 #include "images/image.h"
@@ -56,6 +57,7 @@ struct digest build_key(const struct manifest *m, const struct lock *l, const en
 	buf_printf(&t, " lock %s", digest_hex(&l->digest, hex));
 	buf_printf(&t, " platform %s", m->platform ? m->platform : manifest_platform());
 	buf_printf(&t, " codec %s", codec ? codec_name(*codec) : "-");
+	services_key(m, &t);
 	return digest_of(t.data, t.len);
 }
 
@@ -81,29 +83,29 @@ char *build_log_folder(const struct manifest *m)
 		m->matrix ? m->matrix : "", m->mode ? "-" : "", m->mode ? m->mode : "");
 }
 
-static bool is_of_base(const struct build *b, const struct digest *layer)
+static bool is_of_base(const struct lock *l, const struct digest *layer)
 {
-	for (size_t i = 0; b->l->base.present && i < b->l->base.nlayers; i++)
-		if (digest_eq(&b->l->base.layers[i].digest, layer))
+	for (size_t i = 0; l->base.present && i < l->base.nlayers; i++)
+		if (digest_eq(&l->base.layers[i].digest, layer))
 			return true;
 	return false;
 }
 
 /* Where layers that are not here can be had: those of a base that was pulled, or all of an image
  * that came out of a shared cache. *lost: one of them cannot be had. */
-static char *source_of(const struct build *b, const struct image *im, bool *lost)
+static char *source_of(struct store *s, const struct lock *l, const struct image *im, bool *lost)
 {
-	bool base = false, own = !store_has(b->s, &im->config_digest);
+	bool base = false, own = !store_has(s, &im->config_digest);
 
 	for (size_t i = 0; i < im->nlayers; i++)
-		if (!store_has(b->s, &im->layers[i].digest)) {
-			bool inherited = is_of_base(b, &im->layers[i].digest);
+		if (!store_has(s, &im->layers[i].digest)) {
+			bool inherited = is_of_base(l, &im->layers[i].digest);
 
 			base = base || inherited;
 			own = own || !inherited;
 		}
-	char *source = own    ? store_source(b->s, &im->manifest_digest)
-		       : base ? store_source(b->s, &b->l->base.manifest)
+	char *source = own    ? store_source(s, &im->manifest_digest)
+		       : base ? store_source(s, &l->base.manifest)
 			      : NULL;
 
 	*lost = (own || base) && !source;
@@ -133,26 +135,43 @@ static int set_name(struct store *s, const char *name, const struct digest *mani
 	return there ? 0 : store_name_set(s, name, manifest, size, source, e);
 }
 
-/* 1; 0 when something of the image is missing. */
-static int set_names(struct build *b, const struct digest *manifest, struct err *e)
+/* 1; 0 when something of the image is missing. unnamed: only look whether it is. */
+static int set_names(const struct manifest *m, const struct lock *l, struct store *s,
+	const struct digest *manifest, bool unnamed, struct err *e)
 {
 	auto_free char *versioned = NULL, *plain = NULL, *source = NULL;
 	struct image im;
 	uint64_t size;
 	bool lost;
 
-	if (image_load(&im, b->s, manifest, e) < 0)
+	if (image_load(&im, s, manifest, e) < 0)
 		return -1;
-	source = source_of(b, &im, &lost);
+	source = source_of(s, l, &im, &lost);
 	size = im.manifest_size;
 	image_fini(&im);
-	if (lost)
-		return 0;
-	build_names(b->m, &versioned, &plain);
-	if (set_name(b->s, versioned, manifest, size, source, e) < 0 ||
-		(plain && set_name(b->s, plain, manifest, size, source, e) < 0))
+	if (lost || unnamed)
+		return !lost;
+	build_names(m, &versioned, &plain);
+	if (set_name(s, versioned, manifest, size, source, e) < 0 ||
+		(plain && set_name(s, plain, manifest, size, source, e) < 0))
 		return -1;
 	return 1;
+}
+
+int build_set_names(const struct manifest *m, const struct lock *l, struct store *s,
+	const struct digest *manifest, struct err *e)
+{
+	int rc = store_has(s, manifest) ? set_names(m, l, s, manifest, false, e) : 0;
+
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	err_set(e, ERR_NOT_FOUND, "the image was removed before it got its names");
+	return err_hint(e, "svrun image gc ran meanwhile: build it again");
+}
+
+static int name_result(struct build *b, struct err *e)
+{
+	return set_names(b->m, b->l, b->s, &b->r->manifest, b->o->unnamed, e);
 }
 
 /* The earlier result of the same build, when all of it is still there: 1, else 0. */
@@ -165,7 +184,7 @@ static int cached_result(struct build *b, struct err *e)
 		return rc;
 	if (digest_from_hex(&b->r->manifest, note) < 0 || !store_has(b->s, &b->r->manifest))
 		return 0;
-	return set_names(b, &b->r->manifest, e) > 0;
+	return name_result(b, e) > 0;
 }
 
 /* ---- from the tree to layers ---- */
@@ -317,7 +336,7 @@ static int finish(struct build *b, struct composed *c, struct groups *g, struct 
 	if (publish(b, c, g, e) < 0 || keep_bill(b, c, g, e) < 0 ||
 		pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0 ||
 		plan_remember(b->m, b->l, b->o->codec, g, b->s, b->pool, e) < 0 ||
-		set_names(b, &b->r->manifest, e) < 0)
+		name_result(b, e) < 0)
 		return -1;
 	progress_end(b->p);
 	return 0;
@@ -447,7 +466,7 @@ static int adopt(struct build *b, struct err *e)
 
 	return pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0
 		       ? -1
-		       : set_names(b, &b->r->manifest, e);
+		       : name_result(b, e);
 }
 
 static int import(struct build *b, struct err *e)

@@ -9,6 +9,7 @@
 #include "builder/engine.h"
 #include "builder/npm.h"
 #include "builder/python.h"
+#include "builder/services.h"
 
 /* ---- origins ---- */
 
@@ -441,8 +442,8 @@ int compose_apply(
 
 struct digest compose_key(const struct manifest *m, const struct lock *l)
 {
-	static const char *const keys[] = {"apt", "base", "dirs", "files", "groups", "links",
-		"models", "node", "python", "sources", "users"};
+	static const char *const keys[] = {"apt", "base", "dirs", "files", "groups", "icon",
+		"links", "models", "node", "python", "readme", "sources", "users"};
 	auto_json json_t *parts = json_object();
 	auto_buf struct buf b = BUF_INIT(64 << 20), text = BUF_INIT(32 << 20);
 	char hex[DIGEST_HEX + 1];
@@ -456,5 +457,6 @@ struct digest compose_key(const struct manifest *m, const struct lock *l)
 	json_text(parts, true, &text);
 	buf_printf(&b, "compose %s %" PRId64 " %s %s", ENGINE_VERSION, m->build.epoch,
 		digest_hex(&l->digest, hex), text.data);
+	services_key(m, &b);
 	return digest_of(b.data, b.len);
 }

@@ -1,119 +1,14 @@
 #include "builder/services.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/str.h"
 
 enum { PROGRAM_MAX = 16 << 20 };
 
-static const char head[] = "#!/usr/bin/perl\n"
-			   "# Made by svrun from the manifest's services.\n"
-			   "use strict;\n"
-			   "use warnings;\n"
-			   "use POSIX qw(:sys_wait_h :signal_h);\n"
-			   "\n"
-			   "my @services = (\n";
-
-static const char body[] =
-	");\n"
-	"@services = ({id => $ARGV[1] // '', argv => [@ARGV[1 .. $#ARGV]], env => {}, user => '',\n"
-	"	dir => '', restart => 'no'}) if @ARGV && $ARGV[0] eq '--';\n"
-	"\n"
-	"sub expand {\n"
-	"	my ($s) = @_;\n"
-	"	my %of = (cpus => 'SVRUN_CPUS', gpus => 'SVRUN_GPUS', memMiB => 'SVRUN_MEM_MIB');\n"
-	"	$s =~ s/\\$\\{runtime:(cpus|gpus|memMiB)\\}/$ENV{$of{$1}} \\/\\/ '1'/ge;\n"
-	"	return $s;\n"
-	"}\n"
-	"\n"
-	"sub fail {\n"
-	"	print STDERR \"init: @_\\n\";\n"
-	"	POSIX::_exit(127);\n"
-	"}\n"
-	"\n"
-	"sub become {\n"
-	"	my ($s) = @_;\n"
-	"	my ($name, $group) = split /:/, $s->{user};\n"
-	"	my @account = $name =~ /^\\d+$/ ? getpwuid($name) : getpwnam($name);\n"
-	"	my $uid = $name =~ /^\\d+$/ ? $name : $account[2];\n"
-	"	my $gid = !defined $group ? $account[3] // 0 : $group =~ /^\\d+$/ ? $group : "
-	"getgrnam($group);\n"
-	"	fail(\"$s->{id}: no user or group $s->{user}\") unless defined $uid && defined "
-	"$gid;\n"
-	"	return if $> == $uid && $> != 0;\n"
-	"	my @groups = ($gid);\n"
-	"	while (@account && (my @g = getgrent)) {\n"
-	"		push @groups, $g[2] if grep { $_ eq $account[0] } split / /, $g[3];\n"
-	"	}\n"
-	"	$! = 0;\n"
-	"	$) = join ' ', $gid, @groups;\n"
-	"	fail(\"$s->{id}: groups of $s->{user}: $!\") if $!;\n"
-	"	POSIX::setgid($gid) // fail(\"$s->{id}: group of $s->{user}: $!\");\n"
-	"	POSIX::setuid($uid) // fail(\"$s->{id}: user $s->{user}: $!\");\n"
-	"	$ENV{HOME} = $account[7] if @account;\n"
-	"}\n"
-	"\n"
-	"my (%running, %due, $stopping);\n"
-	"my $status = 0;\n"
-	"my $none = POSIX::SigSet->new;\n"
-	"my $all = POSIX::SigSet->new;\n"
-	"$all->fillset;\n"
-	"sigprocmask(SIG_BLOCK, $all);\n"
-	"for my $name (keys %SIG) {\n"
-	"	next if $name =~ "
-	"/^(KILL|STOP|SEGV|BUS|ILL|FPE|TRAP|SYS|TSTP|TTIN|TTOU|CONT|__.*)$/;\n"
-	"	if ($name =~ /^(CHLD|CLD|ALRM|PIPE)$/) {\n"
-	"		$SIG{$name} = sub { };\n"
-	"		next;\n"
-	"	}\n"
-	"	$SIG{$name} = sub {\n"
-	"		$stopping = 1 if $name =~ /^(TERM|INT|QUIT)$/ || $name eq STOP;\n"
-	"		kill $name, keys %running;\n"
-	"	};\n"
-	"}\n"
-	"\n"
-	"sub start {\n"
-	"	my ($s) = @_;\n"
-	"	my $pid = fork // fail(\"$s->{id}: $!\");\n"
-	"	if ($pid) {\n"
-	"		$running{$pid} = $s;\n"
-	"		return;\n"
-	"	}\n"
-	"	$SIG{$_} = 'DEFAULT' for grep { defined $SIG{$_} } keys %SIG;\n"
-	"	sigprocmask(SIG_SETMASK, $none);\n"
-	"	my %env = map { $_ => expand($s->{env}{$_}) } keys %{$s->{env}};\n"
-	"	become($s) if $s->{user} ne '';\n"
-	"	@ENV{keys %env} = values %env;\n"
-	"	chdir $s->{dir} or fail(\"$s->{id}: $s->{dir}: $!\") if $s->{dir} ne '';\n"
-	"	my @argv = map { expand($_) } @{$s->{argv}};\n"
-	"	fail('no program') unless @argv;\n"
-	"	{ no warnings; exec { $argv[0] } @argv; }\n"
-	"	fail(\"$s->{id}: $argv[0]: $!\");\n"
-	"}\n"
-	"\n"
-	"start($_) for @services;\n"
-	"for (;;) {\n"
-	"	while ((my $pid = waitpid(-1, WNOHANG)) > 0) {\n"
-	"		my $code = WIFSIGNALED($?) ? 128 + WTERMSIG($?) : WEXITSTATUS($?);\n"
-	"		my $s = delete $running{$pid} or next;\n"
-	"		print STDERR \"init: $s->{id} ended with status $code\\n\" if @services > "
-	"1;\n"
-	"		if (!$stopping && ($s->{restart} eq 'always' || $code && $s->{restart} eq "
-	"'on-failure')) {\n"
-	"			$due{$s->{id}} = [time + 1, $s];\n"
-	"		} elsif (!$status) {\n"
-	"			$status = $code;\n"
-	"		}\n"
-	"	}\n"
-	"	%due = () if $stopping;\n"
-	"	for my $id (sort keys %due) {\n"
-	"		start((delete $due{$id})->[1]) if $due{$id}[0] <= time;\n"
-	"	}\n"
-	"	last unless %running || %due;\n"
-	"	alarm 1 if %due;\n"
-	"	sigsuspend($none);\n"
-	"}\n"
-	"exit $status;\n";
+/* services-init.pl, NUL-terminated (services-init.S). */
+extern const char services_init[];
 
 /* ---- the program ---- */
 
@@ -128,7 +23,22 @@ static void put_quoted(struct buf *b, const char *s)
 	buf_put(b, "'", 1);
 }
 
-static void put_service(struct buf *b, const struct manifest_service *s)
+/* Can one connect to it? What `ports` does not name may be it. */
+static bool is_tcp(const struct manifest *m, uint32_t port)
+{
+	bool udp = false;
+
+	for (size_t i = 0; i < m->nports; i++) {
+		if (m->ports[i].port != port)
+			continue;
+		if (!str_eq(m->ports[i].protocol, "udp"))
+			return true;
+		udp = true;
+	}
+	return !udp;
+}
+
+static void put_service(struct buf *b, const struct manifest *m, const struct manifest_service *s)
 {
 	static const char *const restarts[] = {"no", "on-failure", "always"};
 
@@ -148,30 +58,64 @@ static void put_service(struct buf *b, const struct manifest_service *s)
 	put_quoted(b, s->user);
 	buf_printf(b, ", dir => ");
 	put_quoted(b, s->workdir);
-	buf_printf(b, ", restart => '%s'},\n", restarts[s->restart]);
+	buf_printf(b, ", restart => '%s', after => [", restarts[s->restart]);
+	for (size_t i = 0; i < s->after.n; i++) {
+		buf_printf(b, i ? ", " : "");
+		put_quoted(b, s->after.v[i]);
+	}
+	buf_printf(b, "], ports => [");
+	for (size_t i = 0; i < s->nports; i++)
+		if (is_tcp(m, s->ports[i]))
+			buf_printf(b, "%u, ", s->ports[i]);
+	buf_printf(b, "]},\n");
 }
 
-/* Perl's name of the signal that asks the container to end. */
-static const char *stop_name(const struct manifest *m)
+/* What asks the container to end, as Perl calls it: TERM => 15. */
+static void put_stop(struct buf *b, const char *name)
 {
-	const char *name = m->stop_signal ? m->stop_signal + strlen("SIG") : "TERM";
+	uint64_t above;
+	int sig = SIGTERM;
 
-	return strchr(name, '+') ? "TERM" : name;
+	if (!name)
+		name = "SIGTERM";
+	name += strlen("SIG");
+	for (int i = 1; i < 32; i++)
+		if (sigabbrev_np(i) && str_eq(name, sigabbrev_np(i)))
+			sig = i;
+	if (str_starts(name, "RTMIN+") && str_u64(name + strlen("RTMIN+"), 30, &above) == 0) {
+		sig = SIGRTMIN + (int)above;
+		if (sig == SIGRTMIN || sig == SIGRTMAX)
+			buf_printf(b, "%s => %d", sig == SIGRTMIN ? "RTMIN" : "RTMAX", sig);
+		else
+			buf_printf(b, "NUM%d => %d", sig, sig);
+		return;
+	}
+	buf_printf(b, "%s => %d", name, sig);
 }
 
 void services_program(const struct manifest *m, struct buf *out)
 {
-	buf_printf(out, "%s", head);
+	buf_printf(out, "#!/usr/bin/perl\n"
+			"# Made by svrun from the manifest's services.\n"
+			"%%main::stop = (");
+	put_stop(out, m->stop_signal);
+	buf_printf(out, ");\n@main::services = (\n");
 	for (size_t i = 0; i < m->nservices; i++)
-		put_service(out, &m->services[i]);
-	for (const char *p = body; *p;) {
-		const char *at = strstr(p, " STOP;");
+		put_service(out, m, &m->services[i]);
+	buf_printf(out, ");\n\n%s", services_init);
+}
 
-		buf_put(out, p, at ? (size_t)(at - p) : strlen(p));
-		if (at)
-			buf_printf(out, " '%s';", stop_name(m));
-		p = at ? at + strlen(" STOP;") : p + strlen(p);
-	}
+void services_key(const struct manifest *m, struct buf *out)
+{
+	auto_buf struct buf program = BUF_INIT(PROGRAM_MAX);
+	char hex[DIGEST_HEX + 1];
+	struct digest d;
+
+	if (!m->nservices && !m->init)
+		return;
+	services_program(m, &program);
+	d = digest_of(program.data, program.len);
+	buf_printf(out, " init %s", digest_hex(&d, hex));
 }
 
 /* ---- what the manifest gets ---- */
