@@ -1,7 +1,8 @@
-# svrun: three programs in out/:
+# svrun: four programs in out/:
 #   svrun        the command; static, because dynamic loading costs more than starting a container
 #   svrun-oci    the OCI runtime alone, for engines; static and small for the same reason
 #   svrun-image  the verbs of `svrun image` that fetch, unpack and compress; svrun execs it
+#   svrun-gpu-probe  asks NVIDIA's driver library, which it loads; svrun runs it with a deadline
 CC      ?= gcc
 AR      ?= ar
 O       ?= out
@@ -40,7 +41,7 @@ dirobj  = $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(MAINS),$(wildcard $(1)/*.c)
 	$(patsubst %.S,$(O)/obj/%.o,$(wildcard $(1)/*.S))
 lib     = $(O)/obj/lib$(1).a
 
-all: $(O)/svrun $(O)/svrun-oci $(O)/svrun-image
+all: $(O)/svrun $(O)/svrun-oci $(O)/svrun-image $(O)/svrun-gpu-probe
 
 $(foreach d,base images builder gpu runtime svrun,$(eval $(call lib,$d): $(call dirobj,$d)))
 $(O)/obj/lib%.a:
@@ -65,6 +66,10 @@ $(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun gpu runtime base,$(c
 
 $(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images gpu runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm
+
+# Of libraries it needs libc's alone: it is to start on any host that has a driver.
+$(O)/svrun-gpu-probe: $(O)/obj/svrun/main-gpu-probe.o $(call lib,base)
+	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ -l:libjansson.a -ldl
 
 # tests/unit/test_<module>.c links what the module's own folder may use.
 # A test may dereference what it has just asserted; the compiler does not know that asserts return.
@@ -132,6 +137,7 @@ install: all
 	install -D -m 0755 $(O)/svrun $(DESTDIR)$(PREFIX)/bin/svrun
 	install -D -m 0755 $(O)/svrun-oci $(DESTDIR)$(PREFIX)/bin/svrun-oci
 	install -D -m 0755 $(O)/svrun-image $(DESTDIR)$(PREFIX)/libexec/svrun/svrun-image
+	install -D -m 0755 $(O)/svrun-gpu-probe $(DESTDIR)$(PREFIX)/libexec/svrun/svrun-gpu-probe
 
 clean:
 	rm -rf out
