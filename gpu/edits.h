@@ -101,7 +101,11 @@ void gpu_edits_netdev(struct gpu_edits *x, const char *host, const char *name);
  * sorted, stably, by depth of destination; those of the config keep their order among each other),
  * process.env, process.user.additionalGids, hooks, linux.intelRdt, linux.netDevices; CAP_MKNOD out
  * of all sets with no_mknod. Nodes and mounts whose host side is missing or no device are errors
- * that name it: they may have gone between check and start. Errors: NOT_FOUND, DENIED, USAGE. */
+ * that name it: they may have gone between check and start; a node that is another device there
+ * than the edit says is one too. A node with a number and without host_path need not be there. Host
+ * paths are this system's; a node without one is looked for in h->dev (h NULL: in /dev). Never
+ * given: the host's memory (/dev/mem, /dev/kmem, /dev/port by number). Errors: NOT_FOUND, DENIED,
+ * CORRUPT (the config). */
 int gpu_edits_apply(const struct gpu_edits *x, const struct gpu_host *h, json_t *config,
 	struct err *e) must_check;
 
