@@ -17,6 +17,7 @@ struct finding {
 	struct bill *b;
 	const struct composed *c;
 	struct rootfs r;
+	bool no_database; /* of Debian packages */
 };
 
 /* A new item that an item there is brought along. */
@@ -114,10 +115,18 @@ static int deb_license(struct finding *f, const char *name, const char **license
 
 static int find_debs(struct finding *f, struct err *e)
 {
+	struct bill *b = f->b;
 	struct packages l;
 	size_t hint = 0;
 	int rc = 0;
 
+	/* an image without a database has what the lock has: nothing in it could take it away */
+	for (size_t i = 0; i < f->c->norigins; i++)
+		if (f->no_database && b->items[i].kind == ORIGIN_DEB) {
+			b->items[i].installed = true;
+			if (deb_license(f, b->items[i].name, &b->items[i].license, e) < 0)
+				return -1;
+		}
 	if (packages_list(&l, f->c->tree, f->r.pool, e) < 0)
 		return -1;
 	for (size_t i = 0; rc == 0 && i < l.n; i++) {
@@ -432,9 +441,11 @@ static int read_npms(struct finding *f, struct err *e)
 
 /* ---- all ---- */
 
-int bill_packages(struct bill *b, const struct composed *c, struct pool *pool, struct err *e)
+int bill_packages(struct bill *b, const struct manifest_apt *apt, const struct composed *c,
+	struct pool *pool, struct err *e)
 {
-	struct finding f = {b, c, {.tree = c->tree, .pool = pool}};
+	struct finding f = {b, c, {.tree = c->tree, .pool = pool},
+		.no_database = apt->database == DATABASE_NONE};
 
 	if (find_debs(&f, e) < 0)
 		return -1;

@@ -499,7 +499,7 @@ int bill_make(struct bill *b, const struct manifest *m, const struct lock *l,
 	make_items(&x);
 	make_layers(&x, g);
 	make_places(&x);
-	if (make_files(&x, e) == 0 && bill_packages(b, c, pool, e) == 0)
+	if (make_files(&x, e) == 0 && bill_packages(b, &m->apt, c, pool, e) == 0)
 		return 0;
 	bill_fini(b);
 	return err_ctx(e, "bill of materials");

@@ -89,7 +89,7 @@ const char *bill_kind(enum origin_kind k);
 /* ---- bill-packages.c: bill_make()'s other half ---- */
 
 /* Which of the items are installed, what else is, licences, and who needs whom (npm). */
-int bill_packages(
-	struct bill *b, const struct composed *c, struct pool *pool, struct err *e) must_check;
+int bill_packages(struct bill *b, const struct manifest_apt *apt, const struct composed *c,
+	struct pool *pool, struct err *e) must_check;
 
 #endif

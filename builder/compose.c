@@ -101,8 +101,9 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 		err_set(e, ERR_UNSUPPORTED,
 			"/apt: the base image has packages of its own, whose database ours would "
 			"replace");
-		return err_hint(e, "inherit from a manifest (\"from\") instead of a base image, or "
-				   "install what is missing in a run step");
+		err_hint(e, "inherit from a manifest (\"from\") instead of a base image, or "
+			    "install what is missing in a run step");
+		return manifest_at(w->m, "/apt", e);
 	}
 	for (size_t i = 0; i < n; i++) {
 		w->debs[i].automatic = !is_asked(&w->l->debs[i]);
@@ -121,7 +122,18 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 		if (dpkg_merge(c->tree, all[i], o, all, n, e) < 0)
 			return err_ctx(e, "package %s", d->name);
 	}
-	return dpkg_finish(c->tree, &w->m->apt, all, n, w->pool, w->m->build.epoch, 0, e);
+	if (dpkg_finish(c->tree, &w->m->apt, all, n, w->pool, w->m->build.epoch, 0, e) < 0)
+		return manifest_at(w->m, "/apt", e);
+	return 0;
+}
+
+/* Put the place of "/LIST/I" and the pointer before the message. */
+static int entry_at(const struct work *w, const char *list, size_t i, struct err *e)
+{
+	auto_free char *pointer = mem_printf("/%s/%zu", list, i);
+
+	err_ctx(e, "%s", pointer);
+	return manifest_at(w->m, pointer, e);
 }
 
 static bool same_data(const struct attr *a, const struct attr *b)
@@ -176,7 +188,9 @@ static int merge_wheels(struct composed *c, struct work *w, struct err *e)
 		if (check_wheel(c, j[i].out, e) < 0 || put_list(c->tree, j[i].out, o, e) < 0)
 			return err_ctx(e, "wheel %s", w->l->wheels[i].name);
 	}
-	return python_guard(&r, &w->m->python, e);
+	if (python_guard(&r, &w->m->python, e) < 0)
+		return manifest_at(w->m, "/python/guard", e);
+	return 0;
 }
 
 static int merge_npms(struct composed *c, struct work *w, struct err *e)
@@ -219,7 +233,7 @@ static int merge_sources(struct composed *c, struct work *w, struct err *e)
 						       .entry = source_entry(w->l, id)});
 
 		if (put_list(c->tree, j[i].out, o, e) < 0)
-			return err_ctx(e, "/sources/%zu (%s)", i, id);
+			return entry_at(w, "sources", i, e);
 	}
 	return 0;
 }
@@ -257,7 +271,7 @@ static int put_model_links(
 			name[0] == '/' ? mem_strdup(name) : mem_printf("%s/%s", m->target, name);
 
 		if (put_link(c, w, path, m->links.v[k].value, origin, e) < 0)
-			return err_ctx(e, "/models/%zu/links/%s", i, name);
+			return err_ctx(e, "links/%s", name);
 	}
 	return 0;
 }
@@ -278,10 +292,10 @@ static int merge_models(struct composed *c, struct work *w, struct err *e)
 			auto_free char *path = mem_printf("%s/%s", m->target + 1, f[k].path);
 
 			if (put_content(c, j, path, a, o, e) < 0)
-				return err_ctx(e, "/models/%zu", i);
+				return entry_at(w, "models", i, e);
 		}
 		if (n && put_model_links(c, w, i, o, e) < 0)
-			return -1;
+			return entry_at(w, "models", i, e);
 	}
 	return 0;
 }
@@ -301,7 +315,7 @@ static int merge_contents(struct composed *c, struct work *w, struct err *e)
 			.mtime = m->build.epoch};
 
 		if (!tree_put(c->tree, m->dirs[i].path + 1, &a, own, e))
-			return err_ctx(e, "/dirs/%zu", i);
+			return entry_at(w, "dirs", i, e);
 	}
 	if (merge_models(c, w, e) < 0)
 		return -1;
@@ -312,11 +326,11 @@ static int merge_contents(struct composed *c, struct work *w, struct err *e)
 			.mtime = m->build.epoch};
 
 		if (put_content(c, &j[i], m->files[i].dest + 1, a, own, e) < 0)
-			return err_ctx(e, "/files/%zu", i);
+			return entry_at(w, "files", i, e);
 	}
 	for (size_t i = 0; i < m->nlinks; i++)
 		if (put_link(c, w, m->links[i].path, m->links[i].target, own, e) < 0)
-			return err_ctx(e, "/links/%zu", i);
+			return entry_at(w, "links", i, e);
 	return 0;
 }
 

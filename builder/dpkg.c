@@ -312,6 +312,17 @@ static int write_status_d(const struct database *db, struct err *e)
 	return 0;
 }
 
+/* ---- no database ---- */
+
+/* The configuration has written there (alternatives, diversions), and packages ship the folders. */
+static void remove_database(const struct database *db)
+{
+	struct node *n = tree_find(db->r.tree, "var/lib/dpkg");
+
+	if (n && n->layer == CHUNK_NO_LAYER) /* else of the base */
+		tree_remove(db->r.tree, n);
+}
+
 /* ---- the whole ---- */
 
 static int check_holds(const struct database *db, struct err *e)
@@ -385,5 +396,10 @@ int dpkg_finish(struct tree *t, const struct manifest_apt *apt, const struct deb
 		rc = alternatives_make(&db.r, debs, n, &apt->alternatives, e);
 	if (rc < 0 || check_holds(&db, e) < 0)
 		return -1;
-	return apt->database == DATABASE_STATUS_D ? write_status_d(&db, e) : write_database(&db, e);
+	if (apt->database == DATABASE_STATUS_D)
+		return write_status_d(&db, e);
+	if (apt->database == DATABASE_DPKG)
+		return write_database(&db, e);
+	remove_database(&db);
+	return 0;
 }

@@ -19,7 +19,8 @@ int dpkg_prepare(struct tree *t, const struct manifest_apt *apt, struct err *e) 
 int dpkg_merge(struct tree *t, const struct deb *d, uint32_t origin, const struct deb *const *all,
 	size_t n, struct err *e) must_check;
 
-/* After all are merged: /var/lib/dpkg (status, info files, available, diversions, statoverride,
+/* After all are merged: unless apt.database says otherwise /var/lib/dpkg (status, info files,
+ * available, diversions, statoverride,
  * triggers), apt's list of what was installed automatically, prune. With APT_BUILTIN also what
  * known maintainer scripts make (configure.h) and the alternatives, the manifest's choice first;
  * packages are then "installed", else "unpacked", and `dpkg --configure -a` is still to be run. New

@@ -252,7 +252,7 @@ void lint_043(struct lint_pass *p)
 
 void lint_044(struct lint_pass *p)
 {
-	if (p->m->apt.present && p->m->apt.database == DATABASE_STATUS_D)
+	if (p->m->apt.present && p->m->apt.database != DATABASE_DPKG)
 		lint_found(p, "/apt/database", "dpkg",
 			"apt-get does not work in the image: it has no package database");
 }

@@ -267,9 +267,13 @@ void check_inputs(struct reader *r, const struct manifest *m, const json_t *root
 	check_base(r, root);
 	check_packages(r, root);
 	check_point(r, "/apt/database");
-	if (m->apt.configure == APT_DPKG && m->apt.database == DATABASE_STATUS_D)
+	if (m->apt.configure == APT_DPKG && m->apt.database != DATABASE_DPKG)
 		reader_fault(r, NULL, (struct fault){.code = SV_CONFLICT, .expected = "\"dpkg\""},
 			"dpkg needs its own database to configure packages");
+	check_point(r, "/apt/holds");
+	if (m->apt.holds.n && m->apt.database == DATABASE_NONE)
+		reader_fault(r, NULL, (struct fault){.code = SV_CONFLICT, .at_key = true},
+			"a hold is an entry of the database, and apt.database is none");
 	check_python(r, m);
 	check_contents(r, m, root);
 	check_models(r, m, root);

@@ -52,7 +52,7 @@ static const struct choice configures[] = {
 	{"builtin", APT_BUILTIN}, {"dpkg", APT_DPKG}, {"none", APT_NONE}, {0}};
 static const struct choice merges[] = {{"usr", 1}, {0}};
 static const struct choice databases[] = {
-	{"dpkg", DATABASE_DPKG}, {"status.d", DATABASE_STATUS_D}, {0}};
+	{"dpkg", DATABASE_DPKG}, {"status.d", DATABASE_STATUS_D}, {"none", DATABASE_NONE}, {0}};
 
 static const struct key apt_keys[] = {
 	{"sources", V_OBJECTS, .required = true, .min = 1, .max = 64, .of = &apt_source_schema,

@@ -47,7 +47,7 @@ struct apt_source {
 };
 
 enum apt_configure { APT_BUILTIN, APT_DPKG, APT_NONE };
-enum apt_database { DATABASE_DPKG, DATABASE_STATUS_D };
+enum apt_database { DATABASE_DPKG, DATABASE_STATUS_D, DATABASE_NONE };
 
 struct manifest_apt {
 	bool present;

@@ -161,3 +161,20 @@ n1" ]
 	[ "$status" = 7 ]
 	"$SVRUN" image rm svc svc:1 init init:1 || true
 }
+
+@test "without a database the image has none, and its SBOM still names the packages" {
+	need_root
+	put bare '{ "schema": "svrun.image/1", "name": "bare", "version": "1", "apt": { "sources": [{ "uri": "mirror:debian",
+	"suites": ["bookworm"], "components": ["main"], "signedBy": "keyring:debian-archive" }],
+	"packages": ["base-files", "netbase"], "database": "none", "prune": ["doc"] } }'
+	"$SVRUN" image lock bare
+	"$SVRUN" image build bare --quiet
+	"$SVRUN" image sbom bare >"$T/sbom.json"
+	for name in $(jq -r '.apt.packages[].name' manifests/bare/lock.json); do
+		jq -e --arg n "$name" '.packages[] | select(.name == $n) | .versionInfo' "$T/sbom.json"
+	done
+	"$SVRUN" image export bare | tar t >"$T/files"
+	grep -q etc/services "$T/files"
+	[ -z "$(grep var/lib/dpkg "$T/files")" ]
+	"$SVRUN" image rm bare bare:1 || true
+}

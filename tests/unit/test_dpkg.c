@@ -223,6 +223,26 @@ TEST(equal_files_are_shared)
 	teardown(&w);
 }
 
+TEST(without_a_database_nothing_of_dpkg_is_left)
+{
+	struct world w;
+	struct deb *d;
+
+	setup(&w);
+	w.apt.database = DATABASE_NONE;
+	d = add_deb(&w, "dash", "");
+	ship_dir(d, "var/lib/dpkg/info", 0755);
+	ship_file(&w, d, "usr/bin/dash", "x");
+	control_file(d, "postinst",
+		"#!/bin/sh\nupdate-alternatives --install /usr/bin/shell shell /usr/bin/dash 10\n");
+	merge_and_finish(&w);
+	assert_null(tree_find(w.f.t, "var/lib/dpkg"));
+	assert_null(tree_find(w.f.t, "var/lib/apt"));
+	link_is(&w, "usr/bin/shell", "/etc/alternatives/shell");
+	link_is(&w, "etc/alternatives/shell", "/usr/bin/dash");
+	teardown(&w);
+}
+
 TEST(who_replaces_wins_in_either_order)
 {
 	for (int order = 0; order < 2; order++) {
@@ -633,6 +653,7 @@ RUN_TESTS(cmocka_unit_test(a_package_that_registers_without_end_is_refused),
 	cmocka_unit_test(the_first_folder_stays_and_so_do_links_to_folders),
 	cmocka_unit_test(one_file_of_two_packages_is_an_error_that_names_both),
 	cmocka_unit_test(equal_files_are_shared),
+	cmocka_unit_test(without_a_database_nothing_of_dpkg_is_left),
 	cmocka_unit_test(who_replaces_wins_in_either_order),
 	cmocka_unit_test(the_status_is_the_control_file_and_what_dpkg_adds),
 	cmocka_unit_test(unconfigured_packages_are_only_unpacked),
