@@ -30,6 +30,7 @@ static int open_input(const struct proc *p, struct err *e)
 static int spawn(const struct proc *p, int in, int out, int errfd, pid_t *pid)
 {
 	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
 	int rc;
 
 	posix_spawn_file_actions_init(&fa);
@@ -38,8 +39,12 @@ static int spawn(const struct proc *p, int in, int out, int errfd, pid_t *pid)
 	posix_spawn_file_actions_adddup2(&fa, errfd, 2);
 	if (p->dir)
 		posix_spawn_file_actions_addchdir_np(&fa, p->dir);
-	rc = posix_spawnp(pid, p->argv[0], &fa, NULL, (char *const *)(uintptr_t)p->argv,
+	posix_spawnattr_init(&attr);
+	if (p->group)
+		posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
+	rc = posix_spawnp(pid, p->argv[0], &fa, &attr, (char *const *)(uintptr_t)p->argv,
 		p->env ? (char *const *)(uintptr_t)p->env : environ);
+	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&fa);
 	errno = rc;
 	return rc ? -1 : 0;
@@ -93,8 +98,7 @@ static int collect(struct pollfd fds[3], const struct proc *p, struct err *e)
 
 			if (fds[i].fd < 0 || !fds[i].revents)
 				continue;
-			rc = i < 2 ? drain(fds[i].fd, bufs[i], i == 0 && p->take ? p : NULL, e)
-				   : 0;
+			rc = i < 2 ? drain(fds[i].fd, bufs[i], i == 0 && p->take ? p : NULL, e) : 0;
 			if (rc < 0)
 				return err_ctx(e, "output of %s", p->argv[0]);
 			if (rc == 0)
@@ -102,6 +106,25 @@ static int collect(struct pollfd fds[3], const struct proc *p, struct err *e)
 		}
 	}
 	return 0;
+}
+
+/* Kill what is to be killed (rc: what became of it) and wait for it. Its group is killed while the
+ * leader is not yet waited for: until then no other group can have the number. */
+static int reap(const struct proc *p, pid_t pid, int pidfd, int rc, int *status, struct err *e)
+{
+	enum { KILLED_MS = 2000 };
+	struct pollfd end = {pidfd, POLLIN, 0};
+
+	if (p->group)
+		kill(-pid, SIGKILL);
+	else if (rc < 0)
+		kill(pid, SIGKILL);
+	if (p->group && rc < 0 && poll(&end, 1, KILLED_MS) == 0)
+		return err_ctx(e, "killed, and held up in the kernel (process %d)", (int)pid);
+	while (waitpid(pid, status, 0) < 0)
+		if (errno != EINTR)
+			return rc < 0 ? rc : err_sys(e, "wait for %s", p->argv[0]);
+	return rc;
 }
 
 int proc_run(const struct proc *p, struct err *e)
@@ -129,13 +152,8 @@ int proc_run(const struct proc *p, struct err *e)
 		       : collect((struct pollfd[]){{out_r, POLLIN, 0}, {err_r, POLLIN, 0},
 					 {pidfd, POLLIN, 0}},
 				 p, e);
-	if (rc < 0)
-		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return rc < 0 ? rc : err_sys(e, "wait for %s", p->argv[0]);
-	if (rc < 0)
-		return rc;
+	if (reap(p, pid, pidfd, rc, &status, e) < 0)
+		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

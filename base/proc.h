@@ -2,6 +2,8 @@
 #ifndef BASE_PROC_H
 #define BASE_PROC_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -11,8 +13,11 @@ struct proc {
 	const char *dir;         /* working folder; NULL: this process's own */
 	const char *in;          /* what it reads on stdin; NULL: nothing (/dev/null) */
 	size_t in_size;
-	unsigned seconds;   /* it is killed when it has not ended by then; 0: never */
-	struct buf *out;    /* stdout; NULL: /dev/null */
+	unsigned seconds; /* it is killed when it has not ended by then; 0: never */
+	/* It leads a process group of its own, of which nothing is left when proc_run() returns,
+	 * but what the kernel does not let go of (a driver that hangs): that is not waited for. */
+	bool group;
+	struct buf *out; /* stdout; NULL: /dev/null */
 	/* stdout piece by piece, instead of `out`; -1 of it ends the program. */
 	int (*take)(void *ctx, const void *data, size_t n, struct err *e);
 	void *ctx;

@@ -1,5 +1,9 @@
 #include "tests/unit/test.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "base/proc.h"
 
 static int run(const char *script, struct buf *out, struct err *e)
@@ -76,7 +80,27 @@ TEST(what_does_not_end_is_killed)
 	}
 }
 
+/* `sleep` holds the output open, and outlives the shell that started it. */
+TEST(a_group_is_gone_with_its_leader)
+{
+	const char *const argv[] = {"sh", "-c", "sleep 100 & echo $!; exec sleep 100", NULL};
+	auto_buf struct buf b = BUF_INIT(100);
+	struct err e = {0};
+	pid_t pid;
+	int status;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* so that we can wait for it */
+	assert_int_equal(
+		proc_run(&(struct proc){.argv = argv, .out = &b, .seconds = 1, .group = true}, &e),
+		-1);
+	assert_string_equal(e.text, "sh did not end within 1 s");
+	pid = (pid_t)strtol(b.data, NULL, 10);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 RUN_TESTS(cmocka_unit_test(what_is_given_is_read_on_stdin),
+	cmocka_unit_test(a_group_is_gone_with_its_leader),
 	cmocka_unit_test(what_does_not_end_is_killed),
 	cmocka_unit_test(output_and_status_come_back),
 	cmocka_unit_test(too_much_output_is_an_error_and_does_not_hang),
