@@ -6,6 +6,7 @@
 
 struct build_options {
 	bool no_cache;           /* do everything again */
+	bool unnamed;            /* leave names as they are: build_set_names() is to come */
 	const enum codec *codec; /* instead of the manifest's; NULL: the manifest's */
 	const struct build_secret *secrets;
 	size_t nsecrets;
@@ -30,6 +31,11 @@ void build_result_fini(struct build_result *r);
 int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mirrors,
 	struct store *s, const struct build_options *o, struct progress *p, struct build_result *r,
 	struct err *e) must_check;
+
+/* Have the names of the manifest lead to an image that build_run() made. NOT_FOUND: it is no longer
+ * there, garbage collection has taken what had no name yet. */
+int build_set_names(const struct manifest *m, const struct lock *l, struct store *s,
+	const struct digest *manifest, struct err *e) must_check;
 
 /* The key of the whole image: everything that decides its bytes. codec as in the options. */
 struct digest build_key(const struct manifest *m, const struct lock *l, const enum codec *codec);

@@ -140,48 +140,27 @@ static const struct store_name *before_of(const struct before *x, const char *na
 	return NULL;
 }
 
-/* They lead where they led. */
-static int before_restore(const struct before *x, struct store *s, struct err *e)
-{
-	for (size_t i = 0; i < 2; i++) {
-		const struct store_name *old = x->names[i] ? before_of(x, x->names[i]) : NULL;
-
-		if (!x->names[i])
-			continue;
-		if ((old && store_has(s, &old->manifest)
-				    ? store_name_set(s, x->names[i], &old->manifest, old->size,
-					      old->source, e)
-				    : store_name_remove(s, x->names[i], e)) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* ---- after the build ---- */
 
-/* Before anybody else gets the image. 0, or the exit status. */
+/* Before anybody else gets the image, which has no names until then. 0, or the exit status. */
 static int test(const struct build_request *r, const struct app *a, const struct before *old,
-	struct store *s, struct err *e)
+	const struct digest *image, struct err *e)
 {
-	struct test_options o = {.out = stderr, .quiet = r->quiet};
+	struct test_options o = {.out = stderr, .quiet = r->quiet, .image = image};
 	struct err fault = {0};
 	int status, rc = test_app(a->m.path, &r->choice, &o, &status, e);
 
-	if (rc == 0 && status == 0)
-		return 0;
-	if (before_restore(old, s, &fault) < 0)
-		err_print(&fault, "svrun");
-	if (rc < 0)
-		return -1;
+	if (rc < 0 || status == 0)
+		return rc;
 	err_set(&fault, ERR_DENIED, "%s does not pass its tests", old->names[0]);
 	err_hint(&fault, "its names are as they were; without --test it gets them");
 	err_print(&fault, "svrun");
 	return status;
 }
 
-static int deliver(const struct build_request *r, const struct app *a, struct store *s,
-	const struct digest *key, const struct build_result *b, const struct before *old,
-	struct progress *p, struct err *e)
+static int deliver(const struct build_request *r, const struct app *a, const struct lock *l,
+	struct store *s, const struct digest *key, const struct build_result *b,
+	const struct before *old, struct progress *p, struct err *e)
 {
 	const struct store_name *was = before_of(old, old->names[0]);
 	int rc;
@@ -192,10 +171,11 @@ static int deliver(const struct build_request *r, const struct app *a, struct st
 			      : "built");
 	if (r->choice.vars.n && was && !digest_eq(&was->manifest, &b->manifest))
 		progress_note(p, "%s was another image: --var is in no name", old->names[0]);
-	rc = r->test ? test(r, a, old, s, e) : 0;
+	rc = r->test ? test(r, a, old, &b->manifest, e) : 0;
 	if (rc != 0)
 		return rc;
-	if ((r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
+	if ((r->test && build_set_names(&a->m, l, s, &b->manifest, e) < 0) ||
+		(r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
 		(r->push && push(r, a, s, p, e) < 0))
 		return -1;
 	print_result(r, a, b);
@@ -213,7 +193,7 @@ static int build_in_store(const struct build_request *r, struct app *a, const st
 	if (rc == 0)
 		rc = build_run(&a->m, l, &a->mirrors, s, o, p, &b, e);
 	if (rc == 0)
-		rc = deliver(r, a, s, &key, &b, &old, p, e);
+		rc = deliver(r, a, l, s, &key, &b, &old, p, e);
 	before_fini(&old);
 	build_result_fini(&b);
 	return rc;
@@ -242,6 +222,7 @@ static int build_app(
 {
 	auto_free struct build_secret *secrets = mem_array(r->secrets.n, sizeof(*secrets));
 	struct build_options o = {.no_cache = r->no_cache,
+		.unnamed = r->test,
 		.secrets = secrets,
 		.nsecrets = r->secrets.n,
 		.accepted = {r->accepted.v, r->accepted.n},

@@ -413,7 +413,10 @@ int test_app(const char *app, const struct app_choice *choice, const struct test
 	int *status, struct err *e)
 {
 	struct testing x = {.o = o,
-		.from = {.word = app, .is_app = test_word_is_app(app), .choice = *choice},
+		.from = {.word = app,
+			.is_app = test_word_is_app(app),
+			.choice = *choice,
+			.image = o->image},
 		.has_gpu = test_has_gpu(),
 		.signals = -1};
 	struct err fault = {0};

@@ -45,6 +45,9 @@ static int open_app(
 		return -1;
 	}
 	x->has_lock = true;
+	x->built = from->image && (!mode || (from->choice.mode && str_eq(mode, from->choice.mode)));
+	if (x->built)
+		x->digest = *from->image;
 	return lock_check(&x->lock, &x->app.m, e) < 0 ? -1 : 1;
 }
 
@@ -77,7 +80,7 @@ int test_subject_find(struct test_subject *x, struct store *s, struct err *e)
 	struct err fault = {0};
 	int rc;
 
-	if (!x->has_app)
+	if (!x->has_app || x->built)
 		return 1;
 	if (store_resolve(s, x->name, &x->digest, &fault) < 0) {
 		if (fault.kind == ERR_NOT_FOUND)

@@ -18,6 +18,7 @@ struct test_subject {
 	const char *name; /* of the image, for people */
 	char *own_name;
 	bool has_app, has_bill, has_lock, has_image;
+	bool built;             /* digest is the image that was built just now, without a name */
 	struct manifest parsed; /* of an image: what its bill says */
 	bool has_parsed;
 };
@@ -26,7 +27,8 @@ struct test_subject {
 struct test_source {
 	const char *word; /* APP or IMAGE */
 	bool is_app;
-	struct app_choice choice; /* of an app */
+	struct app_choice choice;   /* of an app */
+	const struct digest *image; /* of that choice, whatever names there are; or NULL */
 };
 
 /* Is it an app, by what there is in the file system? */

@@ -13,6 +13,7 @@ struct test_options {
 	bool json;                      /* a document instead of lines */
 	FILE *out;                      /* NULL: standard output */
 	bool quiet;                     /* only what failed, and no summary */
+	const struct digest *image;     /* of the choice, which has no name yet; NULL: named */
 	bool allow_skip;                /* a required test that is skipped has not failed */
 };
 

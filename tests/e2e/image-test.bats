@@ -426,6 +426,34 @@ expect_verdict() { # ID VERDICT [PART]
 	[ "$("$SVRUN" image ls | grep -c served:2)" = 0 ]
 }
 
+@test "build --test: an image has no name while it is tested, and none when the build is killed then" {
+	make_service '[{id: "says", stage: "run", type: "exec", argv: ["/bin/serve", "say"], timeoutMs: 60000}]'
+	local before pid i
+	before=$("$SVRUN" image ls)
+	jq '.version = "2" | .tests[0].argv = ["/bin/serve", "serve", "9000"]' "$APP/manifest.json" >"$T/new"
+	cp "$T/new" "$APP/manifest.json"
+	"$SVRUN" image build --test -q "$APP" >"$T/out" 2>&1 &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		[ -z "$(ls "$SVRUN_ROOT/instances" 2>/dev/null)" ] || break
+		sleep 0.1
+	done
+	[ "$i" -lt 100 ] || fail "nothing is tested: $(<"$T/out")"
+	[ "$("$SVRUN" image ls)" = "$before" ] || fail "it has a name: $("$SVRUN" image ls)"
+	kill -9 "$pid"
+	wait "$pid" || true
+	[ "$("$SVRUN" image ls)" = "$before" ] || fail "it has a name: $("$SVRUN" image ls)"
+	for ((i = 0; i < 100; i++)); do
+		"$SVRUN" ps >/dev/null
+		[ -n "$(ls "$SVRUN_ROOT/instances" 2>/dev/null)" ] || break
+		sleep 0.1
+	done
+	jq '.tests[0].argv = ["/bin/serve", "say"]' "$APP/manifest.json" >"$T/new"
+	cp "$T/new" "$APP/manifest.json"
+	"$SVRUN" image build --test -q "$APP"
+	[ -n "$(image_digest served:2)" ]
+}
+
 @test "a policy that wants signatures does not stand in the way: images are signed after their tests" {
 	make_service '[{id: "says", stage: "run", type: "exec", argv: ["/bin/serve", "say"]}]'
 	SVRUN_KEY_PASSWORD='' "$SVRUN" image key "$T/good" >/dev/null
