@@ -173,6 +173,8 @@ setup() {
 teardown() {
 	local path
 	if declare -F more_teardown >/dev/null; then more_teardown; fi
+	# gpg leaves an agent behind, which would notice only later that its folder is gone.
+	[ ! -d "$T/gpg" ] || gpgconf --homedir "$T/gpg" --kill all || true
 	# Mounts of this test's own stores and disks, deepest first.
 	while read -r path; do
 		umount -l "$path" || true

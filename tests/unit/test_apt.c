@@ -109,13 +109,25 @@ static void new_key(struct repo *r, const char *user, const char *keyring)
 	gpg(r, (const char *const[]){"-o", keyring, "--export", user, NULL});
 }
 
-static void setup(struct repo *r)
+static int set_up(void **state)
 {
-	auto_free char *address = NULL;
+	struct repo *r = mem_alloc(sizeof(*r));
 
 	*r = (struct repo){.dir = "/tmp/svrun-test-XXXXXX"};
-	assert_non_null(mkdtemp(r->dir));
+	*state = r;
+	if (!mkdtemp(r->dir))
+		return -1;
 	r->fd = sys_open(r->dir, O_RDONLY | O_DIRECTORY, 0);
+	return 0;
+}
+
+static struct repo *begin(void **state)
+{
+	struct repo *r = *state;
+	auto_free char *address = NULL;
+
+	if (cannot())
+		skip();
 	assert_int_equal(sys_mkdir_p(r->fd, "repo/dists/stable/main/binary-amd64", 0755), 0);
 	assert_int_equal(sys_mkdir_p(r->fd, "gpg", 0700), 0);
 	new_key(r, "signer", "signer.gpg");
@@ -134,13 +146,17 @@ static void setup(struct repo *r)
 	r->m.path = mem_printf("%s/manifest.json", r->dir);
 	r->m.apt = (struct manifest_apt){.present = true, .sources = &r->source, .nsources = 1};
 	r->lock.platform = "linux/amd64";
+	return r;
 }
 
-static void teardown(struct repo *r)
+/* After a test that failed, too: gpg leaves an agent behind, which would stay. */
+static int tear_down(void **state)
 {
+	struct repo *r = *state;
 	const char *const argv[] = {"gpgconf", "--homedir", "gpg", "--kill", "all", NULL};
 
-	assert_true(proc_run(&(struct proc){.argv = argv, .dir = r->dir}, NULL) >= 0);
+	if (have("gpg"))
+		assert_true(proc_run(&(struct proc){.argv = argv, .dir = r->dir}, NULL) >= 0);
 	lock_fini(&r->lock);
 	json_doc_fini(&r->m.doc);
 	mirrors_fini(&r->mirrors);
@@ -148,6 +164,8 @@ static void teardown(struct repo *r)
 	free(r->m.path);
 	close(r->fd);
 	assert_int_equal(sys_remove_tree(AT_FDCWD, r->dir), 0);
+	free(r);
+	return 0;
 }
 
 static int lock(struct repo *r, const char *const *names, size_t n)
@@ -194,16 +212,13 @@ TEST(the_lock_holds_what_apt_chose_and_why)
 {
 	static const char *const names[] = {"app", "?essential"};
 	const struct lock_deb *d;
-	struct repo r;
+	struct repo *r = begin(state);
 
-	if (cannot())
-		skip();
-	setup(&r);
-	if (lock(&r, names, 2) < 0)
-		fail_msg("%s", r.e.text);
-	assert_int_equal(r.lock.ndebs, 4);
-	d = find(&r, "app");
-	assert_ptr_equal(d, &r.lock.debs[0]); /* sorted */
+	if (lock(r, names, 2) < 0)
+		fail_msg("%s", r->e.text);
+	assert_int_equal(r->lock.ndebs, 4);
+	d = find(r, "app");
+	assert_ptr_equal(d, &r->lock.debs[0]); /* sorted */
 	assert_string_equal(d->version, "1:2.0+b1-1");
 	assert_string_equal(d->arch, "amd64");
 	assert_true(str_starts(d->url, "mirror:local/pool/main/a/app/app_2.0"));
@@ -211,15 +226,14 @@ TEST(the_lock_holds_what_apt_chose_and_why)
 	assert_int_equal(d->size, 1234);
 	assert_int_equal(d->sha256.b[0], 0x11);
 	assert_true(d->why.n == 1 && str_eq(d->why.v[0], "manifest:/apt/packages/0"));
-	d = find(&r, "libx");
+	d = find(r, "libx");
 	assert_string_equal(d->source, "xsource");
 	assert_true(d->why.n == 1 && str_eq(d->why.v[0], "app") && !d->essential);
-	d = find(&r, "ed"); /* it provides what app needs */
+	d = find(r, "ed"); /* it provides what app needs */
 	assert_true(d->why.n == 1 && str_eq(d->why.v[0], "app"));
-	d = find(&r, "shell");
+	d = find(r, "shell");
 	assert_true(d->essential && d->why.n == 1);
 	assert_string_equal(d->why.v[0], "manifest:/apt/packages/1");
-	teardown(&r);
 }
 
 TEST(the_lock_says_what_was_verified)
@@ -227,38 +241,30 @@ TEST(the_lock_says_what_was_verified)
 	static const char *const names[] = {"libx"};
 	auto_buf struct buf text = BUF_INIT(1 << 20);
 	struct digest want;
-	struct repo r;
+	struct repo *r = begin(state);
 
-	if (cannot())
-		skip();
-	setup(&r);
-	if (lock(&r, names, 1) < 0)
-		fail_msg("%s", r.e.text);
-	assert_int_equal(file_read(r.fd, "repo/dists/stable/InRelease", &text, &r.e), 0);
+	if (lock(r, names, 1) < 0)
+		fail_msg("%s", r->e.text);
+	assert_int_equal(file_read(r->fd, "repo/dists/stable/InRelease", &text, &r->e), 0);
 	want = digest_of(text.data, text.len);
-	assert_int_equal(r.lock.nindexes, 1);
-	assert_string_equal(r.lock.indexes[0].uri, "mirror:local");
-	assert_string_equal(r.lock.indexes[0].suite, "stable");
-	assert_string_equal(r.lock.indexes[0].date, "Thu, 01 Jan 2026 00:00:00 UTC");
-	assert_true(digest_eq(&r.lock.indexes[0].release, &want));
-	assert_int_equal(r.lock.indexes[0].signed_by.n, 1);
-	assert_int_equal(strlen(r.lock.indexes[0].signed_by.v[0]), 40);
-	teardown(&r);
+	assert_int_equal(r->lock.nindexes, 1);
+	assert_string_equal(r->lock.indexes[0].uri, "mirror:local");
+	assert_string_equal(r->lock.indexes[0].suite, "stable");
+	assert_string_equal(r->lock.indexes[0].date, "Thu, 01 Jan 2026 00:00:00 UTC");
+	assert_true(digest_eq(&r->lock.indexes[0].release, &want));
+	assert_int_equal(r->lock.indexes[0].signed_by.n, 1);
+	assert_int_equal(strlen(r->lock.indexes[0].signed_by.v[0]), 40);
 }
 
 TEST(recommendations_come_only_when_asked_for)
 {
 	static const char *const names[] = {"app"};
-	struct repo r;
+	struct repo *r = begin(state);
 
-	if (cannot())
-		skip();
-	setup(&r);
-	r.m.apt.recommends = true;
-	if (lock(&r, names, 1) < 0)
-		fail_msg("%s", r.e.text);
-	assert_string_equal(find(&r, "extra")->why.v[0], "app");
-	teardown(&r);
+	r->m.apt.recommends = true;
+	if (lock(r, names, 1) < 0)
+		fail_msg("%s", r->e.text);
+	assert_string_equal(find(r, "extra")->why.v[0], "app");
 }
 
 TEST(what_cannot_be_resolved_is_told_with_its_place)
@@ -276,56 +282,44 @@ TEST(what_cannot_be_resolved_is_told_with_its_place)
 		{{"ed", "libx/testing"}, "Release 'testing' for 'libx' was not found",
 			"manifest.json:4:5: /apt/packages/1: "},
 	};
-	struct repo r;
+	struct repo *r = begin(state);
 
-	if (cannot())
-		skip();
-	setup(&r);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		fails(&r, cases[i].names, 2, ERR_USAGE, cases[i].words);
-		if (!strstr(r.e.text, cases[i].place))
-			fail_msg("'%s' lacks '%s'", r.e.text, cases[i].place);
+		fails(r, cases[i].names, 2, ERR_USAGE, cases[i].words);
+		if (!strstr(r->e.text, cases[i].place))
+			fail_msg("'%s' lacks '%s'", r->e.text, cases[i].place);
 	}
-	teardown(&r);
 }
 
 TEST(only_the_named_keyring_is_trusted)
 {
 	static const char *const names[] = {"libx"};
-	struct repo r;
+	struct repo *r = begin(state);
 
-	if (cannot())
-		skip();
-	setup(&r);
-	new_key(&r, "stranger", "stranger.gpg");
-	sign(&r, "stranger");
-	fails(&r, names, 1, ERR_CORRUPT, "NO_PUBKEY");
-	r.source.signed_by = "stranger.gpg";
-	assert_int_equal(lock(&r, names, 1), 0);
-	r.source.signed_by = NULL;
-	fails(&r, names, 1, ERR_CORRUPT, "not signed");
-	r.source.signed_by = "stranger.asc";
-	fails(&r, names, 1, ERR_USAGE, "/apt/sources/0: keyring stranger.asc is in text form");
-	r.source.signed_by = "keyring:no-such";
-	fails(&r, names, 1, ERR_NOT_FOUND, "/apt/sources/0: keyring keyring:no-such: ");
-	assert_string_equal(r.e.hint, "apt-get install no-such-keyring");
-	teardown(&r);
+	new_key(r, "stranger", "stranger.gpg");
+	sign(r, "stranger");
+	fails(r, names, 1, ERR_CORRUPT, "NO_PUBKEY");
+	r->source.signed_by = "stranger.gpg";
+	assert_int_equal(lock(r, names, 1), 0);
+	r->source.signed_by = NULL;
+	fails(r, names, 1, ERR_CORRUPT, "not signed");
+	r->source.signed_by = "stranger.asc";
+	fails(r, names, 1, ERR_USAGE, "/apt/sources/0: keyring stranger.asc is in text form");
+	r->source.signed_by = "keyring:no-such";
+	fails(r, names, 1, ERR_NOT_FOUND, "/apt/sources/0: keyring keyring:no-such: ");
+	assert_string_equal(r->e.hint, "apt-get install no-such-keyring");
 }
 
 TEST(altered_indexes_are_refused)
 {
 	static const char *const names[] = {"libx"};
-	struct repo r;
+	struct repo *r = begin(state);
 
-	if (cannot())
-		skip();
-	setup(&r);
-	put(&r, "repo/dists/stable/main/binary-amd64/Packages", "Package: evil\n");
-	fails(&r, names, 1, ERR_CORRUPT, "apt cannot read the sources");
-	sign(&r, "signer");
-	assert_int_equal(sys_unlinkat(r.fd, "repo/dists/stable/InRelease", 0), 0);
-	assert_int_equal(lock(&r, names, 1), -1);
-	teardown(&r);
+	put(r, "repo/dists/stable/main/binary-amd64/Packages", "Package: evil\n");
+	fails(r, names, 1, ERR_CORRUPT, "apt cannot read the sources");
+	sign(r, "signer");
+	assert_int_equal(sys_unlinkat(r->fd, "repo/dists/stable/InRelease", 0), 0);
+	assert_int_equal(lock(r, names, 1), -1);
 }
 
 TEST(what_apt_prints_is_read_line_by_line)
@@ -356,11 +350,10 @@ TEST(names_of_asked_packages_end_before_version_and_suite)
 	assert_true(slice_eq(apt_asked_name("libx:amd64=1"), "libx"));
 }
 
-RUN_TESTS(cmocka_unit_test(the_lock_holds_what_apt_chose_and_why),
-	cmocka_unit_test(the_lock_says_what_was_verified),
-	cmocka_unit_test(recommendations_come_only_when_asked_for),
-	cmocka_unit_test(what_cannot_be_resolved_is_told_with_its_place),
-	cmocka_unit_test(only_the_named_keyring_is_trusted),
-	cmocka_unit_test(altered_indexes_are_refused),
+#define IN_REPO(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+RUN_TESTS(IN_REPO(the_lock_holds_what_apt_chose_and_why), IN_REPO(the_lock_says_what_was_verified),
+	IN_REPO(recommendations_come_only_when_asked_for),
+	IN_REPO(what_cannot_be_resolved_is_told_with_its_place),
+	IN_REPO(only_the_named_keyring_is_trusted), IN_REPO(altered_indexes_are_refused),
 	cmocka_unit_test(what_apt_prints_is_read_line_by_line),
 	cmocka_unit_test(names_of_asked_packages_end_before_version_and_suite))
