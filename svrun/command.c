@@ -66,9 +66,10 @@ static int unknown(const struct command *table, const char *prefix, const char *
 	return err_hint(e, "see %s --help", prefix);
 }
 
-int command_exec(const char *program, char *const *argv, struct err *e)
+/* Beside us (0), or where it is installed (1). */
+static int place(const char *program, int which, char path[PATH_MAX], struct err *e)
 {
-	char self[PATH_MAX / 2], path[PATH_MAX];
+	char self[PATH_MAX / 2];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
@@ -78,17 +79,42 @@ int command_exec(const char *program, char *const *argv, struct err *e)
 	slash = strrchr(self, '/');
 	if (slash)
 		*slash = '\0';
+	snprintf(path, PATH_MAX, "%s/%s%s", self, which == 0 ? "" : "../libexec/svrun/", program);
+	return 0;
+}
+
+static int not_found(const char *program, const char *path, struct err *e)
+{
+	err_sys(e, "start %s", path);
+	return err_hint(e, "install %s beside svrun, or in ../libexec/svrun", program);
+}
+
+int command_exec(const char *program, char *const *argv, struct err *e)
+{
+	char path[PATH_MAX];
+
 	for (int i = 0; i < 2; i++) {
-		if (i == 0)
-			snprintf(path, sizeof(path), "%s/%s", self, program);
-		else
-			snprintf(path, sizeof(path), "%s/../libexec/svrun/%s", self, program);
+		if (place(program, i, path, e) < 0)
+			return -1;
 		execv(path, argv);
 		if (errno != ENOENT)
 			break;
 	}
-	err_sys(e, "start %s", path);
-	return err_hint(e, "install %s beside svrun, or in ../libexec/svrun", program);
+	return not_found(program, path, e);
+}
+
+char *command_find(const char *program, struct err *e)
+{
+	char path[PATH_MAX];
+
+	for (int i = 0; i < 2; i++) {
+		if (place(program, i, path, e) < 0)
+			return NULL;
+		if (access(path, X_OK) == 0)
+			return mem_strdup(path);
+	}
+	not_found(program, path, e);
+	return NULL;
 }
 
 static int dispatch(const struct command *table, const char *prefix, int argc, char **argv,

@@ -29,6 +29,8 @@ char *command_usage(const struct command *c, bool options);
 /* Become another program of ours: the one beside us, or in ../libexec/svrun where it is installed.
  */
 int command_exec(const char *program, char *const *argv, struct err *e);
+/* Its path; to free(). NOT_FOUND. */
+char *command_find(const char *program, struct err *e) must_check;
 
 /* svrun/run.c */
 int cmd_run(const struct command *self, int argc, char **argv, struct err *e);
