@@ -15,6 +15,7 @@
 #include "builder/engine.h"
 #include "builder/group.h"
 #include "builder/image-config.h"
+#include "builder/image-modes.h"
 #include "builder/layer-cache.h"
 #include "builder/local.h"
 #include "builder/model.h"
@@ -58,6 +59,7 @@ struct digest build_key(const struct manifest *m, const struct lock *l, const en
 	buf_printf(&t, " platform %s", m->platform ? m->platform : manifest_platform());
 	buf_printf(&t, " codec %s", codec ? codec_name(*codec) : "-");
 	services_key(m, &t);
+	image_modes_key(m, &t);
 	return digest_of(t.data, t.len);
 }
 

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "builder/image-gpu.h"
 #include "builder/image-health.h"
+#include "builder/image-modes.h"
 #include "images/image.h"
 
 #define OCI "org.opencontainers.image."
@@ -192,5 +193,6 @@ json_t *image_config(const struct manifest *m)
 	set_platform(m, doc);
 	json_object_set_new(doc, "created", json_string(created));
 	json_object_set_new(doc, "config", c);
+	image_modes_label(m, c);
 	return doc;
 }

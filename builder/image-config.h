@@ -6,7 +6,8 @@
 
 /* The config without rootfs and history: {architecture, os, created, config}. What OCI has no field
  * for is in labels "run.svrun.gpu", .ports, .volumes, .health, .resources, .models, .inputs,
- * .presets, .services, .init, .category, .mode, .matrix, as canonical JSON. Never NULL. */
+ * .presets, .services, .init, .category, .mode, .matrix, .modes (image-modes.h), as canonical JSON. Never NULL.
+ */
 json_t *image_config(const struct manifest *m);
 /* Annotations of the image manifest: title, version, description, licenses, created, and
  * its own. Never NULL. */

@@ -52,6 +52,8 @@ int manifest_at(const struct manifest *m, const char *pointer, struct err *e)
 
 void manifest_fini(struct manifest *m)
 {
+	for (size_t i = 0; i < m->nmodes; i++)
+		json_decref(m->modes[i].document);
 	arena_fini(&m->arena);
 	json_doc_fini(&m->doc);
 	resolved_free(m->source);
@@ -169,8 +171,8 @@ static int parse(struct manifest *m, const char *path, const void *text, size_t 
 	return 0;
 }
 
-/* What is wrong only when a mode is applied. */
-static int check_modes(const struct manifest *m, const void *text, size_t n,
+/* What is wrong only when a mode is applied; what is not is kept. */
+static int check_modes(struct manifest *m, const void *text, size_t n,
 	const struct manifest_choice *choice, struct complaints *c, struct err *e)
 {
 	size_t before = c->count, total;
@@ -183,6 +185,8 @@ static int check_modes(const struct manifest *m, const void *text, size_t n,
 
 		with.mode = m->modes[i].name;
 		rc = parse(&other, m->path, text, n, &with, c, e);
+		if (rc == 0)
+			m->modes[i].document = json_incref(other.doc.root);
 		manifest_fini(&other);
 		if (rc < 0 && c->count == count)
 			return err_ctx(e, "mode %s", m->modes[i].name);

@@ -11,6 +11,11 @@
 /* Variables whose value is only known at start ("${runtime:cpus}") are kept out of config.Env,
  * where other engines would take them literally, and go into this label as a JSON object. */
 #define RUNTIME_ENV_LABEL "run.svrun.env"
+/* What the image's modes change in its config (builder/image-modes.h), the mode that it was built
+ * in, and what it needs of GPUs (gpu/require.h). */
+#define IMAGE_MODES_LABEL "run.svrun.modes"
+#define IMAGE_MODE_LABEL "run.svrun.mode"
+#define IMAGE_GPU_LABEL "run.svrun.gpu"
 
 struct image_layer {
 	struct digest digest, diff_id;
