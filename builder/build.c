@@ -176,6 +176,35 @@ static int name_result(struct build *b, struct err *e)
 	return set_names(b->m, b->l, b->s, &b->r->manifest, b->o->unnamed, e);
 }
 
+/* Which build made the bill that the image has under the app's name: folders whose manifests have
+ * one name may give one image, and what is asked of the name is told of the one built last. */
+static struct digest bill_note(const struct build *b)
+{
+	auto_buf struct buf t = BUF_INIT(4096);
+	char hex[DIGEST_HEX + 1];
+
+	buf_printf(&t, "bill of %s in %s", b->m->name, digest_hex(&b->r->manifest, hex));
+	return digest_of(t.data, t.len);
+}
+
+static int note_bill(struct build *b, struct err *e)
+{
+	struct digest note = bill_note(b);
+	char hex[DIGEST_HEX + 1];
+
+	return pool_note_put(b->pool, &note, digest_hex(&b->key, hex), e);
+}
+
+static int has_own_bill(struct build *b, struct err *e)
+{
+	auto_free char *maker = NULL;
+	struct digest note = bill_note(b);
+	char hex[DIGEST_HEX + 1];
+	int rc = pool_note_get(b->pool, &note, &maker, e);
+
+	return rc > 0 ? str_eq(maker, digest_hex(&b->key, hex)) : rc == 0 ? 1 : -1;
+}
+
 /* The earlier result of the same build, when all of it is still there: 1, else 0. */
 static int cached_result(struct build *b, struct err *e)
 {
@@ -186,6 +215,9 @@ static int cached_result(struct build *b, struct err *e)
 		return rc;
 	if (digest_from_hex(&b->r->manifest, note) < 0 || !store_has(b->s, &b->r->manifest))
 		return 0;
+	rc = has_own_bill(b, e);
+	if (rc <= 0)
+		return rc;
 	return name_result(b, e) > 0;
 }
 
@@ -321,7 +353,7 @@ static int keep_bill(
 	int rc = bill_make(&bill, b->m, b->l, c, g, b->pool, e);
 
 	if (rc == 0) {
-		rc = bill_save(&bill, b->s, &b->r->manifest, e) < 0 ||
+		rc = bill_save(&bill, b->s, &b->r->manifest, e) < 0 || note_bill(b, e) < 0 ||
 				     provenance_attach(&bill, &b->how, b->s, &b->r->manifest, e) < 0
 			     ? -1
 			     : 0;
@@ -466,7 +498,8 @@ static int adopt(struct build *b, struct err *e)
 {
 	char hex[DIGEST_HEX + 1];
 
-	return pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0
+	return pool_note_put(b->pool, &b->key, digest_hex(&b->r->manifest, hex), e) < 0 ||
+			       note_bill(b, e) < 0
 		       ? -1
 		       : name_result(b, e);
 }

@@ -178,3 +178,17 @@ n1" ]
 	[ -z "$(grep var/lib/dpkg "$T/files")" ]
 	"$SVRUN" image rm bare bare:1 || true
 }
+
+@test "what is asked of a name is told of the folder that was built last" {
+	need_root
+	make_app one '.name = "same" | .tests = [{id: "one", stage: "image", type: "file", paths: ["/etc/text"]}]'
+	make_app two '.name = "same" | .tests = [{id: "two", stage: "image", type: "file", paths: ["/etc/text"]}]'
+	for app in one two one two; do
+		"$SVRUN" image lock "$T/$app"
+		"$SVRUN" image build -q "$T/$app" | tail -n 1 >"$T/digest.$app"
+		"$SVRUN" image provenance --statement same:1 >"$T/statement"
+		[ "$(jq -r '.. | .tests? // empty | .[0].id' "$T/statement")" = "$app" ]
+	done
+	cmp "$T/digest.one" "$T/digest.two"
+	"$SVRUN" image rm same same:1 || true
+}
