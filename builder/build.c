@@ -393,6 +393,7 @@ static int run_steps(struct build *b, struct composed *c, struct err *e)
 		.secrets = b->o->secrets,
 		.nsecrets = b->o->nsecrets,
 		.no_cache = b->o->no_cache,
+		.jobs = b->o->jobs,
 		.count = &b->r->count,
 		.share = b->share,
 		.keys = &b->r->steps,

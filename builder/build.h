@@ -7,6 +7,7 @@
 struct build_options {
 	bool no_cache;           /* do everything again */
 	bool unnamed;            /* leave names as they are: build_set_names() is to come */
+	size_t jobs;             /* steps that run at a time; 0: as many as processors */
 	const enum codec *codec; /* instead of the manifest's; NULL: the manifest's */
 	const struct build_secret *secrets;
 	size_t nsecrets;

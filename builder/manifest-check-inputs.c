@@ -228,6 +228,15 @@ static bool has_input(const struct manifest *m, const char *id)
 	return false;
 }
 
+/* Among the first n. */
+static bool has_step(const struct manifest *m, size_t n, const char *id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (m->runs[i].id && str_eq(m->runs[i].id, id))
+			return true;
+	return false;
+}
+
 static void check_step(struct reader *r, const struct manifest *m, size_t i, const json_t *step)
 {
 	const struct manifest_run *run = &m->runs[i];
@@ -240,9 +249,10 @@ static void check_step(struct reader *r, const struct manifest *m, size_t i, con
 			"an interpreter is only for a script");
 	for (size_t k = 0; k < run->inputs.n; k++) {
 		check_point(r, "/run/%zu/inputs/%zu", i, k);
-		if (!has_input(m, run->inputs.v[k]))
+		if (!has_input(m, run->inputs.v[k]) && !has_step(m, i, run->inputs.v[k]))
 			reader_fault(r, NULL, (struct fault){.code = SV_CONFLICT},
-				"no source or file has the id '%s'", run->inputs.v[k]);
+				"no source, file or step before it has the id '%s'",
+				run->inputs.v[k]);
 	}
 	for (size_t k = 0; k < run->nsecrets; k++) {
 		check_point(r, "/run/%zu/secrets/%zu/id", i, k);

@@ -143,6 +143,8 @@ static const struct key run_keys[] = {
 	{"memoryMiB", V_INTEGER, .min = 16, .max = 1 << 24,
 		SCHEMA_FIELD(struct manifest_run, memory_mib)},
 	{"cpus", V_INTEGER, .min = 1, .max = 1024, SCHEMA_FIELD(struct manifest_run, cpus)},
+	{"diskMiB", V_INTEGER, .min = 1, .max = 1 << 24,
+		SCHEMA_FIELD(struct manifest_run, disk_mib)},
 	{0},
 };
 static const struct manifest_run run_defaults = {.interpreter = "/bin/sh", .timeout_ms = 600000};

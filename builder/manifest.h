@@ -206,7 +206,7 @@ struct manifest_run {
 	const char *id;
 	struct strings argv;              /* or script, run by interpreter */
 	const char *script, *interpreter; /* default /bin/sh */
-	struct strings inputs;            /* ids of sources and files the step reads */
+	struct strings inputs;            /* ids of sources, files and steps that it sees */
 	struct pairs env;
 	bool network; /* default false */
 	struct run_secret *secrets;
@@ -215,7 +215,7 @@ struct manifest_run {
 	size_t ncaches;
 	struct strings writes; /* globs of absolute paths; required, may be empty */
 	const char *user, *workdir;
-	uint32_t timeout_ms, memory_mib, cpus; /* default 600000; 0: no limit of its own */
+	uint32_t timeout_ms, memory_mib, cpus, disk_mib; /* default 600000; 0: none of its own */
 };
 
 /* ---- what runs ---- */

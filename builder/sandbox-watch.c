@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -15,15 +14,6 @@
 enum { TICK_MS = 200, PIECE = 64 << 10, COUNT_DEPTH_MAX = 64 };
 
 static const uint64_t spare_most = UINT64_C(1) << 30; /* of a big disk; of a small one a tenth */
-
-struct watching {
-	struct watch *w;
-	struct sandbox_end *end;
-	double begun, next_look, next_count;
-	uint64_t free_at_start, log_bytes;
-	bool killed, ended, silent;
-	unsigned char *piece;
-};
 
 /* ---- the disk ---- */
 
@@ -78,26 +68,35 @@ static uint64_t count_bytes(int dirfd_, unsigned depth, dev_t dev)
 	return sum;
 }
 
-/* Counting costs time: only when the disk has lost as much as it may have written, and seldom. */
-static bool wrote_too_much(struct watching *x, uint64_t avail, double now)
+static uint64_t count_all(const struct watch *w)
 {
-	uint64_t lost = x->free_at_start > avail ? x->free_at_start - avail : 0, bytes;
 	struct stat st;
 
-	if (lost < x->w->max_bytes / 2 || now < x->next_count || sys_fstat(x->w->upper, &st) < 0)
+	if (sys_fstat(w->upper, &st) < 0)
+		return 0;
+	return count_bytes(sys_openat(w->upper, ".", O_RDONLY | O_DIRECTORY, 0), 0, st.st_dev);
+}
+
+/* Counting costs time: seldom, and where nobody asked for a limit, only when the disk has lost as
+ * much as it may have written. */
+static bool wrote_too_much(struct watch *w, uint64_t avail, double now)
+{
+	uint64_t lost = w->free_at_start > avail ? w->free_at_start - avail : 0, bytes;
+
+	if ((!w->exact && lost < w->max_bytes / 2) || now < w->next_count)
 		return false;
-	bytes = count_bytes(sys_openat(x->w->upper, ".", O_RDONLY | O_DIRECTORY, 0), 0, st.st_dev);
-	x->next_count = sys_now_ms() + 10 * (sys_now_ms() - now);
-	return bytes + x->log_bytes > x->w->max_bytes;
+	bytes = count_all(w);
+	w->next_count = sys_now_ms() + 10 * (sys_now_ms() - now);
+	return bytes + w->log_bytes > w->max_bytes + w->own_bytes;
 }
 
 /* ---- limits ---- */
 
-static void kill_it(struct watching *x)
+static void kill_it(struct watch *w)
 {
-	x->killed = true;
+	w->killed = true;
 	/* One that has ended meanwhile is what we wait for. */
-	if (syscall(SYS_pidfd_send_signal, container_pidfd(x->w->c), SIGKILL, NULL, 0) < 0)
+	if (syscall(SYS_pidfd_send_signal, container_pidfd(w->c), SIGKILL, NULL, 0) < 0)
 		return;
 }
 
@@ -111,124 +110,158 @@ static bool told_to_end(void)
 		       sigismember(&waiting, SIGHUP) == 1);
 }
 
-static void look(struct watching *x)
+static bool *over_limit(struct watch *w)
+{
+	return w->exact ? &w->end->wrote_too_much : &w->end->out_of_disk;
+}
+
+static void look(struct watch *w)
 {
 	double now = sys_now_ms();
-	uint64_t avail, size;
+	uint64_t avail = 0, size;
 
-	if (x->killed || now < x->next_look)
+	if (w->killed || now < w->next_look)
 		return;
-	x->next_look = now + TICK_MS;
-	if (x->w->timeout_ms && now - x->begun >= x->w->timeout_ms)
-		x->end->timed_out = true;
-	else if (free_bytes(x->w->upper, &avail, &size) == 0 &&
-		 (avail < x->w->spare_bytes || wrote_too_much(x, avail, now)))
-		x->end->out_of_disk = true;
-	else if (container_out_of_pids(x->w->c))
-		x->end->out_of_pids = true;
+	w->next_look = now + TICK_MS;
+	if (w->timeout_ms && now - w->begun >= w->timeout_ms)
+		w->end->timed_out = true;
+	else if (free_bytes(w->upper, &avail, &size) == 0 && avail < w->spare_bytes)
+		w->end->out_of_disk = true;
+	else if (wrote_too_much(w, avail, now))
+		*over_limit(w) = true;
+	else if (container_out_of_pids(w->c))
+		w->end->out_of_pids = true;
 	else if (!told_to_end())
 		return;
-	kill_it(x);
+	kill_it(w);
 }
 
 /* ---- output ---- */
 
 /* What it prints beyond the limit, and until its end has come, is lost. */
-static int take_output(struct watching *x, struct err *e)
+static int take_output(struct watch *w, struct err *e)
 {
-	ssize_t n = sys_read(x->w->output, x->piece, PIECE);
-	bool bounded = x->w->max_bytes > SANDBOX_LOG_MAX;
-	uint64_t left = (bounded ? SANDBOX_LOG_MAX : x->w->max_bytes) - x->log_bytes, keep;
+	ssize_t n = sys_read(w->output, w->piece, PIECE);
+	bool bounded = w->max_bytes > SANDBOX_LOG_MAX;
+	uint64_t left = (bounded ? SANDBOX_LOG_MAX : w->max_bytes) - w->log_bytes, keep;
 
 	if (n < 0)
 		return errno == EAGAIN ? 0 : err_sys(e, "read its output");
 	if (n == 0)
-		x->silent = true;
+		w->silent = true;
 	keep = (uint64_t)n < left ? (uint64_t)n : left;
-	x->log_bytes += keep;
-	if (keep > 0 && sys_write_all(x->w->log, x->piece, (size_t)keep) < 0) {
+	w->log_bytes += keep;
+	if (keep > 0 && sys_write_all(w->log, w->piece, (size_t)keep) < 0) {
 		err_sys(e, "write its log");
-		return sys_hint_space(e, x->w->log, keep);
+		return sys_hint_space(e, w->log, keep);
 	}
-	if (keep < (uint64_t)n && !x->killed) {
-		*(bounded ? &x->end->too_much_output : &x->end->out_of_disk) = true;
-		kill_it(x);
+	if (keep < (uint64_t)n && !w->killed) {
+		*(bounded ? &w->end->too_much_output : over_limit(w)) = true;
+		kill_it(w);
 	}
 	return 0;
 }
 
-/* ---- the loop ---- */
+/* ---- waiting ---- */
 
-static int time_left(const struct watching *x)
+static int time_left(const struct watch *w)
 {
-	double left = x->next_look - sys_now_ms();
+	double left = w->next_look - sys_now_ms();
 
 	return left > 0 ? (int)left + 1 : 0;
 }
 
-static int wait_once(struct watching *x, struct err *e)
+int watch_begin(struct watch *w, struct err *e)
 {
-	struct pollfd p[2] = {{.fd = x->ended ? -1 : container_pidfd(x->w->c), .events = POLLIN},
-		{.fd = x->silent ? -1 : x->w->output, .events = POLLIN}};
-
-	/* Its first process takes all others with it, so its output ends soon after. */
-	if (poll(p, 2, x->killed || x->ended ? -1 : time_left(x)) < 0)
-		return errno == EINTR ? 0 : err_sys(e, "poll");
-	if (p[1].revents && take_output(x, e) < 0)
-		return -1;
-	if (p[0].revents)
-		x->ended = true;
-	if (!x->ended)
-		look(x);
-	return 0;
-}
-
-static int reap(struct watching *x, struct err *e)
-{
-	siginfo_t info;
-
-	while (waitid(P_PIDFD, (id_t)container_pidfd(x->w->c), &info, WEXITED | __WALL) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "wait for it");
-	x->end->status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-	return 0;
-}
-
-static void judge(struct watching *x)
-{
-	struct sandbox_end *end = x->end;
-	uint64_t avail, size;
-
-	end->seconds = (sys_now_ms() - x->begun) / 1000;
-	if (end->status == 0 && !x->killed)
-		return;
-	end->out_of_memory = container_out_of_memory(x->w->c);
-	if (x->killed)
-		return;
-	end->out_of_pids = container_out_of_pids(x->w->c);
-	/* It was told so by the kernel, before we saw it. */
-	end->out_of_disk =
-		end->status == 128 + SIGXFSZ ||
-		(free_bytes(x->w->upper, &avail, &size) == 0 && avail < x->w->spare_bytes);
-}
-
-int watch_run(struct watch *w, struct sandbox_end *end, struct err *e)
-{
-	struct watching x = {.w = w, .end = end, .begun = sys_now_ms()};
 	uint64_t size;
-	int rc = 0;
 
-	if (free_bytes(w->upper, &x.free_at_start, &size) < 0)
+	w->begun = sys_now_ms();
+	if (free_bytes(w->upper, &w->free_at_start, &size) < 0)
 		return err_sys(e, "free space");
 	if (fcntl(w->output, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(e, "pipe");
-	x.piece = mem_alloc(PIECE);
-	while (rc == 0 && (!x.ended || !x.silent))
-		rc = wait_once(&x, e);
-	free(x.piece);
-	sys_close_ref(&w->output);
-	if (rc < 0 || reap(&x, e) < 0)
-		return -1;
-	judge(&x);
+	w->own_bytes = w->exact ? count_all(w) : 0;
+	w->piece = mem_alloc(PIECE);
 	return 0;
+}
+
+void watch_poll(const struct watch *w, struct pollfd p[WATCH_FDS])
+{
+	p[0] = (struct pollfd){.fd = w->ended ? -1 : container_pidfd(w->c), .events = POLLIN};
+	p[1] = (struct pollfd){.fd = w->silent ? -1 : w->output, .events = POLLIN};
+}
+
+/* Its first process takes all others with it, so its output ends soon after. */
+int watch_timeout(const struct watch *w)
+{
+	return w->killed || w->ended ? -1 : time_left(w);
+}
+
+int watch_handle(struct watch *w, const struct pollfd p[WATCH_FDS], struct err *e)
+{
+	if (p[1].revents && take_output(w, e) < 0)
+		return -1;
+	if (p[0].revents)
+		w->ended = true;
+	if (!w->ended)
+		look(w);
+	return 0;
+}
+
+bool watch_over(const struct watch *w)
+{
+	return w->ended && w->silent;
+}
+
+void watch_stop(struct watch *w)
+{
+	if (!w->killed && !w->ended)
+		kill_it(w);
+}
+
+static int reap(struct watch *w, struct err *e)
+{
+	siginfo_t info;
+
+	while (waitid(P_PIDFD, (id_t)container_pidfd(w->c), &info, WEXITED | __WALL) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "wait for it");
+	w->end->status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+	return 0;
+}
+
+/* What it was told by the kernel, or wrote at last, before we saw it. */
+static void judge(struct watch *w)
+{
+	struct sandbox_end *end = w->end;
+	uint64_t avail, size;
+
+	end->seconds = (sys_now_ms() - w->begun) / 1000;
+	w->next_count = 0;
+	if (!w->killed && (end->status == 128 + SIGXFSZ ||
+				  (w->exact && wrote_too_much(w, w->free_at_start, 0))))
+		*over_limit(w) = true;
+	if (end->status == 0 && !w->killed)
+		return;
+	end->out_of_memory = container_out_of_memory(w->c);
+	if (w->killed)
+		return;
+	end->out_of_pids = container_out_of_pids(w->c);
+	if (free_bytes(w->upper, &avail, &size) == 0 && avail < w->spare_bytes)
+		end->out_of_disk = true;
+}
+
+int watch_finish(struct watch *w, struct err *e)
+{
+	if (reap(w, e) < 0)
+		return -1;
+	judge(w);
+	return 0;
+}
+
+void watch_fini(struct watch *w)
+{
+	free(w->piece);
+	w->piece = NULL;
+	sys_close_ref(&w->output);
 }

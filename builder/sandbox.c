@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,18 +14,25 @@
 #include "builder/upper.h"
 #include "runtime/container.h"
 
-enum { HOST_FILE_MAX = 1 << 20, OUTPUT_LINE = 200 };
+enum { HOST_FILE_MAX = 1 << 20 };
 
-struct run {
+struct sandbox {
 	const struct sandbox_step *step;
 	struct tree *tree;
 	struct store *s;
-	struct pool *pool;
-	struct sandbox_end *end;
+	struct sandbox_end end;
 	struct sandbox_folder folder;
 	struct sandbox_targets targets;
-	struct passwd_ids *ids;
+	struct passwd_ids ids;
+	struct spec spec;
+	struct seccomp_prog filter;
+	struct container *c;
+	struct watch watch;
+	int root, upper;
 	uint64_t max_bytes, spare_bytes;
+	bool has_spec;
+	struct err fault; /* of watching it */
+	bool failed;
 };
 
 /* ---- small files ---- */
@@ -40,10 +46,10 @@ static int host_file(const char *path, struct buf *b, struct err *e)
 }
 
 /* The step's, then /etc/hosts, then with a network /etc/resolv.conf: as sandbox_spec() counts. */
-static int put_files(struct run *r, struct err *e)
+static int put_files(struct sandbox *b, struct err *e)
 {
 	static const char names[] = "127.0.0.1\tlocalhost svrun\n::1\tlocalhost\n";
-	const struct sandbox_step *s = r->step;
+	const struct sandbox_step *s = b->step;
 	auto_free struct sandbox_file *v = mem_array(s->nfiles + 2, sizeof(*v));
 	auto_buf struct buf hosts = BUF_INIT(HOST_FILE_MAX), resolv = BUF_INIT(HOST_FILE_MAX);
 
@@ -56,159 +62,264 @@ static int put_files(struct run *r, struct err *e)
 		s->network ? hosts.len : strlen(names), 0444};
 	v[s->nfiles + 1] = (struct sandbox_file){"/etc/resolv.conf", resolv.data, resolv.len, 0444};
 	return sandbox_folder_files(
-		&r->folder, v, s->nfiles + 1 + s->network, r->ids->uid, r->ids->gid, e);
+		&b->folder, v, s->nfiles + 1 + s->network, b->ids.uid, b->ids.gid, e);
 }
 
 /* ---- the container ---- */
 
-static int make_filter(
-	struct run *r, const struct spec *spec, struct seccomp_prog *filter, struct err *e)
+static int make_filter(struct sandbox *b, struct err *e)
 {
 	auto_fd int dir = -1;
 
-	if (sys_mkdirat(r->s->fd, "filters", 0700) == 0 || errno == EEXIST)
-		dir = sys_openat(r->s->fd, "filters", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return seccomp_cached(filter, dir, &spec->seccomp, e);
+	if (sys_mkdirat(b->s->fd, "filters", 0700) == 0 || errno == EEXIST)
+		dir = sys_openat(b->s->fd, "filters", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return seccomp_cached(&b->filter, dir, &b->spec.seccomp, e);
 }
 
-static int watch_container(struct run *r, struct container *c, int *output, struct err *e)
+static int make_spec(struct sandbox *b, struct err *e)
+{
+	struct sandbox_request q = {.step = b->step,
+		.folder = &b->folder,
+		.targets = &b->targets,
+		.ids = &b->ids,
+		.max_bytes = b->max_bytes};
+	auto_json json_t *config = sandbox_spec(&q);
+
+	if (!config)
+		return err_set(e, ERR_USAGE, "an argument or variable is not UTF-8");
+	if (spec_read(&b->spec, config, "step", e) < 0)
+		return -1;
+	b->has_spec = true;
+	return 0;
+}
+
+static int start_container(struct sandbox *b, struct err *e)
 {
 	int status;
 
 	/* It has its binds: nobody else shall see the files. */
-	sandbox_folder_hide(&r->folder);
-	if (container_start(c, &status, e) < 0)
-		return -1;
-
-	auto_fd int upper = sys_openat(r->folder.dir, ".", O_RDONLY | O_DIRECTORY, 0);
-	struct watch w = {.c = c,
-		.output = steal_fd(output),
-		.log = r->step->log,
-		.upper = upper,
-		.timeout_ms = r->step->timeout_ms,
-		.max_bytes = r->max_bytes,
-		.spare_bytes = r->spare_bytes};
-
-	if (upper < 0) {
-		sys_close_ref(&w.output);
-		return err_sys(e, "open %s", r->folder.path);
-	}
-	return watch_run(&w, r->end, e);
+	sandbox_folder_hide(&b->folder);
+	b->upper = sys_openat(b->folder.dir, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (b->upper < 0)
+		return err_sys(e, "open %s", b->folder.path);
+	b->watch.c = b->c;
+	b->watch.log = b->step->log;
+	b->watch.upper = b->upper;
+	b->watch.timeout_ms = b->step->timeout_ms;
+	b->watch.max_bytes = b->max_bytes;
+	b->watch.spare_bytes = b->spare_bytes;
+	b->watch.exact = b->max_bytes == b->step->max_bytes;
+	b->watch.end = &b->end;
+	return watch_begin(&b->watch, e) < 0 ? -1 : container_start(b->c, &status, e);
 }
 
-static int run_container(struct run *r, const struct spec *spec, int root, struct err *e)
+static int make_container(struct sandbox *b, struct err *e)
 {
-	__attribute__((cleanup(seccomp_prog_fini))) struct seccomp_prog filter = {0};
-	struct container_options o = {.spec = spec,
-		.id = r->folder.id,
-		.bundle = r->folder.path,
-		.root = root,
-		.filter = &filter,
+	struct container_options o = {.spec = &b->spec,
+		.id = b->folder.id,
+		.bundle = b->folder.path,
+		.root = b->root,
+		.filter = &b->filter,
 		.door = -1};
-	struct container *c;
-	int p[2], rc;
+	int p[2];
 	auto_fd int null = sys_open("/dev/null", O_RDONLY, 0);
 
 	if (null < 0 || sys_pipe(p) < 0)
 		return err_sys(e, "its streams");
+	b->watch.output = p[0];
 
-	auto_fd int output = p[0], input = p[1];
+	/* The program alone keeps it: its end is the end of the output. */
+	auto_fd int input = p[1];
 
 	o.stdio[0] = null;
 	o.stdio[1] = o.stdio[2] = input;
-	if (make_filter(r, spec, &filter, e) < 0 ||
-		sandbox_folder_cgroup(&r->folder, &o.cgroup, e) < 0 ||
-		container_create(&c, &o, e) < 0)
+	if (make_filter(b, e) < 0 || sandbox_folder_cgroup(&b->folder, &o.cgroup, e) < 0)
 		return -1;
-	sys_close_ref(&input); /* the program alone keeps it: its end is the end of the output */
-	rc = watch_container(r, c, &output, e);
-	if (container_delete(c, rc ? NULL : e) < 0)
-		rc = -1;
+	return container_create(&b->c, &o, e);
+}
+
+static int start_in_folder(struct sandbox *b, struct err *e)
+{
+	const char *user = b->step->user ? b->step->user : "0:0";
+
+	if (watch_space(b->folder.dir, b->step->max_bytes, &b->max_bytes, &b->spare_bytes, e) < 0 ||
+		sandbox_targets_make(&b->targets, b->step, b->tree, e) < 0)
+		return -1;
+	b->root = sandbox_folder_overlay(&b->folder, b->tree, b->s, &b->targets.points, e);
+	if (b->root < 0 || passwd_resolve(b->root, user, &b->ids, e) < 0 || put_files(b, e) < 0)
+		return -1;
+	if (make_spec(b, e) < 0 || make_container(b, e) < 0)
+		return -1;
+	return start_container(b, e);
+}
+
+/* Gone when this returns, so that nobody writes any more. */
+static int remove_container(struct sandbox *b, struct err *e)
+{
+	int rc = b->c ? container_delete(b->c, e) : 0;
+
+	b->c = NULL;
+	watch_fini(&b->watch);
+	sys_close_ref(&b->root);
+	sys_close_ref(&b->upper);
 	return rc;
 }
 
-/* root: the overlay. Gone when this returns, so that nobody writes any more. */
-static int run_on(struct run *r, int *root, struct err *e)
+static int discard(struct sandbox *b, struct err *e)
 {
-	struct sandbox_request q = {.step = r->step,
-		.folder = &r->folder,
-		.targets = &r->targets,
-		.ids = r->ids,
-		.max_bytes = r->max_bytes};
-	auto_json json_t *config = NULL;
-	struct spec spec;
-	int rc;
+	int rc = remove_container(b, e);
 
-	if (passwd_resolve(*root, r->step->user ? r->step->user : "0:0", r->ids, e) < 0 ||
-		put_files(r, e) < 0)
-		return -1;
-	config = sandbox_spec(&q);
-	if (!config)
-		return err_set(e, ERR_USAGE, "an argument or variable is not UTF-8");
-	if (spec_read(&spec, config, "step", e) < 0)
-		return -1;
-	rc = run_container(r, &spec, *root, e);
-	spec_fini(&spec);
-	sys_close_ref(root);
+	if (b->has_spec)
+		spec_fini(&b->spec);
+	seccomp_prog_fini(&b->filter);
+	sandbox_targets_fini(&b->targets);
+	if (sandbox_folder_remove(&b->folder, rc < 0 ? NULL : e) < 0)
+		rc = -1;
+	free(b);
 	return rc;
+}
+
+int sandbox_start(struct sandbox **out, const struct sandbox_step *step, struct tree *t,
+	struct store *s, struct err *e)
+{
+	struct sandbox *b;
+
+	if (sandbox_sweep(s, e) < 0)
+		return -1;
+	b = mem_alloc(sizeof(*b));
+	*b = (struct sandbox){
+		.step = step, .tree = t, .s = s, .root = -1, .upper = -1, .watch = {.output = -1}};
+	if (sandbox_folder_make(&b->folder, s, e) < 0) {
+		free(b);
+		return -1;
+	}
+	if (start_in_folder(b, e) < 0) {
+		if (discard(b, NULL) < 0)
+			warn("step %s left something in %s/steps", step->id, s->path);
+		return -1;
+	}
+	*out = b;
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+static int find_ended(struct sandbox *const *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i]->failed || watch_over(&v[i]->watch))
+			return (int)i;
+	return -1;
+}
+
+int sandbox_wait(struct sandbox *const *v, size_t n, int ms)
+{
+	auto_free struct pollfd *p = mem_array(WATCH_FDS * n, sizeof(*p));
+	double until = sys_now_ms() + ms;
+	int at;
+
+	while ((at = find_ended(v, n)) < 0) {
+		int wait = -1;
+
+		if (ms >= 0 && sys_now_ms() >= until)
+			return -1;
+		if (ms >= 0)
+			wait = (int)(until - sys_now_ms()) + 1;
+		for (size_t i = 0; i < n; i++) {
+			watch_poll(&v[i]->watch, p + WATCH_FDS * i);
+			wait = sooner(wait, watch_timeout(&v[i]->watch));
+		}
+		if (poll(p, WATCH_FDS * n, wait) < 0) /* a signal, or no memory: look again */
+			memset(p, 0, WATCH_FDS * n * sizeof(*p));
+		for (size_t i = 0; i < n; i++)
+			v[i]->failed =
+				watch_handle(&v[i]->watch, p + WATCH_FDS * i, &v[i]->fault) < 0;
+	}
+	return at;
+}
+
+void sandbox_stop(struct sandbox *b)
+{
+	watch_stop(&b->watch);
 }
 
 /* ---- what it wrote ---- */
 
-static bool was_good(const struct sandbox_end *end)
+bool sandbox_went_well(const struct sandbox_end *end)
 {
 	return end->status == 0 && !end->timed_out && !end->out_of_memory && !end->out_of_disk &&
-	       !end->out_of_pids && !end->too_much_output;
+	       !end->out_of_pids && !end->too_much_output && !end->wrote_too_much;
 }
 
-static int read_changes(struct run *r, struct entries *changed, struct err *e)
+static int read_changes(
+	struct sandbox *b, struct pool *pool, struct entries *changed, struct err *e)
 {
-	auto_fd int dir = sys_openat(r->folder.dir, "upper", O_RDONLY | O_DIRECTORY, 0);
+	auto_fd int dir = sys_openat(b->folder.dir, "upper", O_RDONLY | O_DIRECTORY, 0);
 	struct upper u = {.dir = dir,
-		.tree = r->tree,
-		.pool = r->pool,
-		.max_bytes = r->max_bytes,
-		.scan = r->step->scan};
+		.tree = b->tree,
+		.pool = pool,
+		.max_bytes = b->max_bytes,
+		.scan = b->step->scan};
 
 	if (dir < 0)
-		return err_sys(e, "open %s/upper", r->folder.path);
-	if (upper_read(&u, changed, e) < 0)
-		return -1;
-	r->end->secret = u.secret;
-	memcpy(r->end->secret_path, u.secret_path, sizeof(u.secret_path));
+		return err_sys(e, "open %s/upper", b->folder.path);
+	if (upper_read(&u, changed, e) < 0) {
+		if (!u.too_much)
+			return -1;
+		/* Holes, which took no place until somebody read them. */
+		*(b->watch.exact ? &b->end.wrote_too_much : &b->end.out_of_disk) = true;
+		return 0;
+	}
+	b->end.secret = u.secret;
+	memcpy(b->end.secret_path, u.secret_path, sizeof(u.secret_path));
 	return 0;
 }
 
-static int run_in_folder(struct run *r, struct entries *changed, struct err *e)
+static int collect(struct sandbox *b, struct pool *pool, struct entries *changed, struct err *e)
 {
-	auto_fd int root = -1;
+	if (b->failed) {
+		if (e)
+			*e = b->fault;
+		return -1;
+	}
+	if (!watch_over(&b->watch))
+		return err_set(e, ERR_SYSTEM, "it was stopped");
+	if (watch_finish(&b->watch, e) < 0 || remove_container(b, e) < 0)
+		return -1;
+	return sandbox_went_well(&b->end) ? read_changes(b, pool, changed, e) : 0;
+}
 
-	if (watch_space(r->folder.dir, r->step->max_bytes, &r->max_bytes, &r->spare_bytes, e) < 0 ||
-		sandbox_targets_make(&r->targets, r->step, r->tree, e) < 0)
-		return -1;
-	root = sandbox_folder_overlay(&r->folder, r->tree, r->s, &r->targets.points, e);
-	if (root < 0 || run_on(r, &root, e) < 0)
-		return -1;
-	return was_good(r->end) ? read_changes(r, changed, e) : 0;
+int sandbox_end(struct sandbox *b, struct pool *pool, struct entries *changed,
+	struct sandbox_end *end, struct err *e)
+{
+	size_t before = changed->n;
+	struct err fault = {0};
+	int rc = collect(b, pool, changed, &fault);
+
+	if (rc < 0 && e)
+		*e = fault;
+	*end = b->end;
+	if (rc < 0 || end->secret || !sandbox_went_well(end))
+		changed->n = before;
+	if (discard(b, rc < 0 ? NULL : e) < 0)
+		rc = -1;
+	return rc;
 }
 
 int sandbox_run(const struct sandbox_step *step, struct tree *t, struct store *s, struct pool *pool,
 	struct entries *changed, struct sandbox_end *end, struct err *e)
 {
-	struct run r = {.step = step, .tree = t, .s = s, .pool = pool, .end = end};
-	size_t before = changed->n;
-	int rc;
+	struct sandbox *b;
 
 	*end = (struct sandbox_end){0};
-	if (sandbox_sweep(s, e) < 0 || sandbox_folder_make(&r.folder, s, e) < 0)
+	if (sandbox_start(&b, step, t, s, e) < 0)
 		return -1;
-	r.ids = mem_alloc(sizeof(*r.ids));
-	rc = run_in_folder(&r, changed, e);
-	if (rc < 0 || end->secret)
-		changed->n = before;
-	free(r.ids);
-	sandbox_targets_fini(&r.targets);
-	if (sandbox_folder_remove(&r.folder, rc < 0 ? NULL : e) < 0)
-		rc = -1;
-	return rc;
+	while (sandbox_wait(&b, 1, -1) < 0)
+		continue;
+	return sandbox_end(b, pool, changed, end, e);
 }

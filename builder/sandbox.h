@@ -9,7 +9,9 @@
  * Everything that a run needs lies in ROOT/steps/ID, locked as long as we live. The processes die
  * with us; the folder and the cgroup that kill -9 leaves are removed by the next sandbox_sweep().
  *
- * One thread: container.h. */
+ * One thread: container.h. Several may run at once:
+ *
+ *	sandbox_start -> sandbox_wait until it has ended -> sandbox_end */
 #ifndef BUILDER_SANDBOX_H
 #define BUILDER_SANDBOX_H
 
@@ -64,10 +66,30 @@ struct sandbox_step {
 struct sandbox_end {
 	int status; /* exit status; 128 + signal */
 	bool timed_out, out_of_memory, out_of_disk, out_of_pids, too_much_output;
+	bool wrote_too_much; /* more than step->max_bytes */
 	double seconds;
 	const char *secret;                  /* the id of one that is in what it wrote, or NULL, */
 	char secret_path[TREE_PATH_MAX + 1]; /* and where: "etc/x" */
 };
+
+/* It ended by itself, and well. */
+bool sandbox_went_well(const struct sandbox_end *end);
+
+struct sandbox;
+
+/* Start it over the tree, which is borrowed, as is the step, until sandbox_end(). On failure
+ * nothing is left. */
+int sandbox_start(struct sandbox **out, const struct sandbox_step *step, struct tree *t,
+	struct store *s, struct err *e) must_check;
+/* Until one of n has ended: its number; -1: none within ms (-1: no limit). Their limits are watched
+ * meanwhile, and only then. */
+int sandbox_wait(struct sandbox *const *v, size_t n, int ms);
+/* Have it end now; sandbox_wait() says when that is so. */
+void sandbox_stop(struct sandbox *b);
+/* What came of it, as sandbox_run() says, and free it. One that has not ended is killed, and
+ * nothing of it comes back. */
+int sandbox_end(struct sandbox *b, struct pool *pool, struct entries *changed,
+	struct sandbox_end *end, struct err *e) must_check;
 
 /* Run it over the tree (sorted, every chunk has its block) and append what it changed to changed:
  * files (data in the pool), folders, links, and removals as whiteouts (entries.h), mtimes as the

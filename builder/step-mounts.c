@@ -44,7 +44,7 @@ static int remove_marked(struct store *s, const char *id, int lock, struct err *
 	return step_mount_remove(s, id, e) < 0 ? -1 : step_mount_mark(lock, false, e);
 }
 
-int step_mount_open(struct store *s, const char *id, struct err *e)
+int step_mount_open(struct store *s, const char *id, bool wait, int *out, struct err *e)
 {
 	auto_free char *folder = step_mount_folder(id);
 	auto_free char *name = mem_printf("%s/%s", LOCKS, id);
@@ -54,14 +54,17 @@ int step_mount_open(struct store *s, const char *id, struct err *e)
 
 	auto_fd int lock = sys_openat(s->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 
-	if (lock < 0 || sys_flock(lock, LOCK_EX) < 0)
-		return err_sys(e, "lock %s/%s", s->path, name);
+	if (lock < 0)
+		return err_sys(e, "open %s/%s", s->path, name);
+	if (sys_flock(lock, wait ? LOCK_EX : LOCK_EX | LOCK_NB) < 0)
+		return !wait && errno == EWOULDBLOCK ? 0 : err_sys(e, "lock %s/%s", s->path, name);
 	if (remove_marked(s, id, lock, e) < 0)
 		return -1;
 	/* For whatever user the step has; nobody else gets into the store. */
 	if (sys_mkdir_p(s->fd, folder, 0755) < 0 || fchmodat(s->fd, folder, 01777, 0) < 0)
 		return err_sys(e, "make %s/%s", s->path, folder);
-	return steal_fd(&lock);
+	*out = steal_fd(&lock);
+	return 1;
 }
 
 static int sweep_one(struct store *s, int dirfd, const char *id, struct err *e)

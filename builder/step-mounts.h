@@ -7,8 +7,9 @@
 
 #include "images/store.h"
 
-/* The folder is there, and ours until the descriptor that this returns is closed. */
-int step_mount_open(struct store *s, const char *id, struct err *e) must_check;
+/* The folder is there, and ours until *lock is closed: 1. 0: it is another's, and nobody waits. */
+int step_mount_open(
+	struct store *s, const char *id, bool wait, int *lock, struct err *e) must_check;
 /* Set or take away the mark of a folder that is ours. */
 int step_mount_mark(int lock, bool set, struct err *e) must_check;
 int step_mount_remove(struct store *s, const char *id, struct err *e) must_check;

@@ -1,5 +1,6 @@
 /* How a step failed, for people. */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,6 +105,16 @@ static void show_tail(struct steps *s, const struct step *st)
 	}
 }
 
+void step_log_line(struct steps *s, const struct step *st, const char *text)
+{
+	FILE *f = fopen(step_log_path(s, st), "ae");
+
+	if (f) {
+		fprintf(f, "svrun: %s\n", text);
+		fclose(f);
+	}
+}
+
 /* A log that cannot be written does not matter beside what is to be said. */
 void step_log_paths(
 	struct steps *s, const struct step *st, const char *what, const struct strings *paths)
@@ -130,6 +141,9 @@ static void describe(const struct step *st, const struct sandbox_end *end, char 
 			SANDBOX_LOG_MAX >> 20);
 	else if (end->timed_out)
 		snprintf(out, size, "was stopped after its time of %u ms", b->timeout_ms);
+	else if (end->wrote_too_much)
+		snprintf(out, size, "was stopped: it wrote more than %" PRIu64 " MiB",
+			b->max_bytes >> 20);
 	else if (end->out_of_disk)
 		snprintf(out, size, "was stopped: it filled the disk");
 	else if (end->out_of_pids)
@@ -173,16 +187,34 @@ static void shorten(const char *path)
 		warn("%s cannot be made shorter", path);
 }
 
+/* Where the manifest says the limit that it reached; NULL: it reached none. */
+static const char *limit_of(const struct step *st, const struct sandbox_end *end)
+{
+	bool own = str_starts(st->id, "run:");
+
+	if (end->timed_out)
+		return own ? "/timeoutMs" : "";
+	if (end->wrote_too_much)
+		return "/diskMiB";
+	if (end->too_much_output || end->out_of_disk || end->out_of_pids)
+		return "";
+	return end->out_of_memory ? own && st->box.memory_mib ? "/memoryMiB" : "" : NULL;
+}
+
 int step_failed(
 	struct steps *s, const struct step *st, const struct sandbox_end *end, struct err *e)
 {
+	const char *log = step_log_path(s, st), *limit = limit_of(st, end);
 	char how[128], command[300];
 
 	show_tail(s, st);
 	if (end->out_of_disk)
-		shorten(step_log_path(s, st));
+		shorten(log);
 	describe(st, end, how, sizeof(how));
 	put_command(s, st, command, sizeof(command));
-	err_set(e, ERR_SYSTEM, "step %s %s; its log: %s", st->id, how, step_log_path(s, st));
+	if (limit)
+		step_fault(s, st, limit, 67, e, "step %s %s; its log: %.700s", st->id, how, log);
+	else
+		err_set(e, ERR_SYSTEM, "step %s %s; its log: %s", st->id, how, log);
 	return err_hint(e, "run it again: %s", command);
 }

@@ -1,6 +1,5 @@
 /* One step: its key, its result from the cache, or a run. */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +19,7 @@ enum { KEPT_LOG_MAX = 16 << 20, PIECE = 64 << 10 };
 
 /* What is there while one runs. */
 struct running {
+	struct sandbox *sandbox;
 	struct steps *s;
 	const struct step *st;
 	struct tree *view;
@@ -96,18 +96,18 @@ static int save(struct steps *s, const struct step *st, const struct digest *key
 
 /* ---- cache folders ---- */
 
-static int open_cache(struct running *r, const struct run_cache *c, struct err *e)
+static int open_cache(struct running *r, const struct run_cache *c, bool wait, struct err *e)
 {
 	struct store *s = r->s->x->s;
 	auto_free char *folder = step_mount_folder(c->id);
-	int lock = step_mount_open(s, c->id, e);
+	int lock, rc = step_mount_open(s, c->id, wait, &lock, e);
 
-	if (lock < 0)
-		return -1;
+	if (rc <= 0)
+		return rc;
 	r->locks[r->nlocks++] = lock;
 	r->binds[r->box.nbinds++] = (struct sandbox_bind){
 		arena_printf(&r->s->arena, "%s/%s", s->path, folder), c->target, true};
-	return 0;
+	return 1;
 }
 
 static int by_id(const void *a, const void *b)
@@ -117,18 +117,20 @@ static int by_id(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-/* In the order of their names: two builds that want the same two never wait for each other. */
-static int open_caches(struct running *r, struct err *e)
+/* In the order of their names, and waiting only where no step runs: two builds that want the same
+ * two never wait for each other. 1; 0: another has one of them. */
+static int open_caches(struct running *r, bool wait, struct err *e)
 {
 	size_t n = r->st->ncaches;
 	auto_free struct run_cache *v = mem_dup(r->st->caches, n * sizeof(*v));
+	int rc = 1;
 
 	if (n)
 		qsort(v, n, sizeof(*v), by_id);
-	for (size_t i = 0; i < n; i++)
-		if ((i == 0 || !str_eq(v[i].id, v[i - 1].id)) && open_cache(r, &v[i], e) < 0)
-			return -1;
-	return 0;
+	for (size_t i = 0; rc > 0 && i < n; i++)
+		if (i == 0 || !str_eq(v[i].id, v[i - 1].id))
+			rc = open_cache(r, &v[i], wait, e);
+	return rc;
 }
 
 static int mark_caches(struct running *r, bool set, struct err *e)
@@ -307,10 +309,11 @@ static int open_log(struct running *r, struct err *e)
 	return r->box.log < 0 ? err_sys(e, "memory for its output") : 0;
 }
 
-static int prepare(struct running *r, struct err *e)
+static int prepare(struct running *r, bool wait, struct err *e)
 {
 	const struct step *st = r->st;
 	struct arena *a = &r->s->arena;
+	int rc;
 
 	r->box = st->box;
 	r->box.epoch = r->s->x->m->build.epoch;
@@ -324,75 +327,78 @@ static int prepare(struct running *r, struct err *e)
 		r->files[i] = st->box.files[i];
 	r->box.binds = r->binds;
 	r->box.files = r->files;
-	if (open_caches(r, e) < 0 || give_secrets(r, e) < 0)
-		return -1;
+	rc = open_caches(r, wait, e);
+	if (rc <= 0 || give_secrets(r, e) < 0)
+		return rc > 0 ? -1 : rc;
 	/* A secret of another step may come by a cache folder. */
 	if (r->s->x->nsecrets)
 		r->scan = secret_scan_new(r->s->x->secrets, r->s->x->nsecrets);
 	r->box.scan = r->scan;
-	return open_log(r, e) < 0 || (r->scan && mark_caches(r, true, e) < 0) ? -1 : 0;
+	return open_log(r, e) < 0 || (r->scan && mark_caches(r, true, e) < 0) ? -1 : 1;
 }
 
-static bool went_well(const struct sandbox_end *end)
+static void free_running(struct running *r)
 {
-	return end->status == 0 && !end->timed_out && !end->out_of_memory && !end->out_of_disk &&
-	       !end->out_of_pids && !end->too_much_output;
+	secret_scan_free(r->scan);
+	if (r->box.log != r->log)
+		sys_close_ref(&r->box.log);
+	sys_close_ref(&r->log);
+	for (size_t i = 0; i < r->nlocks; i++)
+		sys_close_ref(&r->locks[i]);
+	free(r);
 }
 
-static int run_prepared(struct running *r, struct entries *out, struct err *e)
+int step_prepare(struct running **out, struct steps *s, const struct step *st, struct tree *view,
+	bool wait, struct err *e)
 {
-	auto_free struct sandbox_end *end = mem_alloc(sizeof(*end));
+	struct running *r = mem_alloc(sizeof(*r));
+	int rc;
+
+	*r = (struct running){.s = s, .st = st, .view = view, .box.log = -1, .log = -1};
+	rc = prepare(r, wait, e);
+	if (rc > 0)
+		*out = r;
+	else
+		free_running(r);
+	return rc;
+}
+
+int step_start(struct running *r, struct err *e)
+{
+	struct sandbox_end nothing = {0};
 	int rc;
 
 	r->begun = time(NULL);
-	rc = sandbox_run(&r->box, r->view, r->s->x->s, r->s->x->pool, out, end, e);
-	if (rc < 0)
+	rc = sandbox_start(&r->sandbox, &r->box, r->view, r->s->x->s, e);
+	if (rc == 0)
+		return 0;
+	err_ctx(e, "step %s", r->st->id);
+	if (r->scan)
+		rc = check_secrets(r, false, &nothing, e);
+	free_running(r);
+	return rc;
+}
+
+struct sandbox *step_sandbox(struct running *r)
+{
+	return r->sandbox;
+}
+
+static int end_run(struct running *r, struct sandbox_end *end, struct entries *out, struct err *e)
+{
+	struct err fault = {0};
+	int rc = sandbox_end(r->sandbox, r->s->x->pool, out, end, &fault);
+
+	if (rc < 0 && fault.kind == ERR_CORRUPT)
+		step_fault(r->s, r->st, "", 69, e, "step %s: %.900s", r->st->id, fault.text);
+	else if (rc < 0 && e)
+		*e = fault;
+	if (rc < 0 && fault.kind != ERR_CORRUPT)
 		err_ctx(e, "step %s", r->st->id);
 	if (r->scan && check_secrets(r, rc == 0, end, e) < 0)
 		return -1;
-	if (rc < 0)
-		return -1;
-	if (end->out_of_disk) /* they may be what fills it */
+	if (rc == 0 && end->out_of_disk) /* they may be what fills it */
 		remove_caches(r);
-	if (!went_well(end))
-		return step_failed(r->s, r->st, end, e);
-	progress_note(r->s->x->p, "step %s: %.1f s", r->st->id, end->seconds);
-	return 0;
-}
-
-/* Whoever ends the build waits until nothing of the step is left: the sandbox looks for signals
- * that wait (sandbox-watch.c), and they arrive when all is tidy. */
-static void hold_signals(sigset_t *before)
-{
-	sigset_t ends;
-
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGHUP);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &ends, before);
-}
-
-static int run_now(struct steps *s, const struct step *st, struct tree *view, struct entries *out,
-	struct err *e)
-{
-	struct running r = {.s = s, .st = st, .view = view, .box.log = -1, .log = -1};
-	sigset_t before;
-	int rc = prepare(&r, e);
-
-	if (rc == 0) {
-		hold_signals(&before);
-		progress_begin(s->x->p, st->id, 0);
-		rc = run_prepared(&r, out, e);
-		progress_end(s->x->p);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	secret_scan_free(r.scan);
-	if (r.box.log != r.log)
-		sys_close_ref(&r.box.log);
-	sys_close_ref(&r.log);
-	for (size_t i = 0; i < r.nlocks; i++)
-		sys_close_ref(&r.locks[i]);
 	return rc;
 }
 
@@ -406,22 +412,48 @@ static void note_key(struct steps *s, const struct digest *key)
 	k->v[k->n++] = *key;
 }
 
-int step_changes(struct steps *s, const struct step *st, struct tree *view, struct entries *out,
-	struct err *e)
+int step_find(struct steps *s, const struct step *st, struct tree *view, struct digest *key,
+	struct entries *out, struct err *e)
 {
-	struct digest key = key_of(s, st, view);
-	int rc = load(s, st, &key, out, e);
+	int rc;
 
+	*key = key_of(s, st, view);
+	rc = load(s, st, key, out, e);
 	if (rc > 0)
-		note_key(s, &key);
+		note_key(s, key);
 	if (rc > 0 && s->x->count)
 		s->x->count->steps_reused++;
-	if (rc != 0)
-		return rc < 0 ? err_ctx(e, "step %s", st->id) : 0;
-	if (run_now(s, st, view, out, e) < 0)
+	return rc < 0 ? err_ctx(e, "step %s", st->id) : rc;
+}
+
+int step_end(struct running *r, const struct digest *key, struct entries *out, struct err *e)
+{
+	auto_free struct sandbox_end *end = mem_alloc(sizeof(*end));
+	const struct step *st = r->st;
+	struct steps *s = r->s;
+	int rc = end_run(r, end, out, e);
+
+	if (rc == 0 && !sandbox_went_well(end))
+		rc = step_failed(s, st, end, e);
+	free_running(r);
+	if (rc < 0)
 		return -1;
+	progress_note(s->x->p, "step %s: %.1f s", st->id, end->seconds);
 	if (s->x->count)
 		s->x->count->steps_run++;
-	note_key(s, &key);
-	return save(s, st, &key, out, e) < 0 ? err_ctx(e, "keep step %s", st->id) : 0;
+	note_key(s, key);
+	return save(s, st, key, out, e) < 0 ? err_ctx(e, "keep step %s", st->id) : 0;
+}
+
+void step_abandon(struct running *r, const char *why)
+{
+	auto_free struct sandbox_end *end = mem_alloc(sizeof(*end));
+	struct entries nothing = {0};
+	struct err fault = {0};
+
+	if (end_run(r, end, &nothing, &fault) < 0)
+		warn("%s", fault.text);
+	step_log_line(r->s, r->st, why);
+	entries_fini(&nothing);
+	free_running(r);
 }

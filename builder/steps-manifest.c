@@ -47,6 +47,14 @@ static void set_script(struct steps *s, struct step *st, const struct manifest_r
 	st->box.argv = steps_words(s, 2, words);
 }
 
+/* An empty list is one, too: nothing of that is seen. */
+static bool has_inputs(const struct steps *s, size_t i)
+{
+	const json_t *runs = json_object_get(s->x->m->doc.root, "run");
+
+	return s->x->m->runs[i].inputs.n || json_object_get(json_array_get(runs, i), "inputs");
+}
+
 static void add_run(struct steps *s, struct step_list *l, size_t i)
 {
 	const struct manifest_run *r = &s->x->m->runs[i];
@@ -63,8 +71,10 @@ static void add_run(struct steps *s, struct step_list *l, size_t i)
 	st->box.timeout_ms = r->timeout_ms;
 	st->box.memory_mib = r->memory_mib;
 	st->box.cpus = r->cpus;
+	st->box.max_bytes = (uint64_t)r->disk_mib << 20;
 	st->doc = run_doc(r);
-	st->inputs = r->inputs.n ? &r->inputs : NULL;
+	st->name = r->id;
+	st->inputs = has_inputs(s, i) ? &r->inputs : NULL;
 	st->writes = &r->writes;
 	st->caches = r->caches;
 	st->ncaches = r->ncaches;

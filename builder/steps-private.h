@@ -9,10 +9,12 @@
 struct step {
 	struct sandbox_step box;        /* without log and scan */
 	const char *id;                 /* "dpkg", "npm:NAME", "bytecode", "run:ID" */
+	const char *name;               /* in the `inputs` of later ones; NULL: of none */
 	const char *pointer;            /* where the manifest asks for it: "/run/2" */
 	json_t *doc;                    /* what decides its result, besides the tree; owned */
 	uint32_t sees;                  /* bits: kinds of origins that it sees; 0: everything */
-	const struct strings *inputs;   /* the sources and files that it sees; NULL: all */
+	const struct strings *inputs;   /* the sources, files and steps before it that it sees;
+					   NULL: all */
 	const struct strings *writes;   /* NULL: keep() decides */
 	const struct run_cache *caches; /* folders kept from build to build */
 	size_t ncaches;
@@ -51,19 +53,45 @@ extern const char steps_bytecode_script[];
 
 /* ---- what a step sees (steps-view.c) ---- */
 
-/* The tree that the step runs over: c->tree itself, or a copy of a part of it, which is to be
+/* What the step sees of c->tree: itself, or a copy of all (copy) or a part of it, which is to be
  * freed. */
-int step_view(struct steps *s, const struct step *st, struct tree **t, bool *own,
+int step_view(struct steps *s, const struct step *st, bool copy, struct tree **t, bool *own,
 	struct err *e) must_check;
 /* Digest of all that a program can see of a tree. */
 struct digest step_tree_digest(struct tree *t);
 
 /* ---- running one (step-run.c) ---- */
 
-/* Run it over the tree, or find what it did when it ran before, and append what it changed to out.
- */
-int step_changes(struct steps *s, const struct step *st, struct tree *view, struct entries *out,
-	struct err *e) must_check;
+/* Append what it changed when it ran over such a tree before to out: 1; 0: it did not. */
+int step_find(struct steps *s, const struct step *st, struct tree *view, struct digest *key,
+	struct entries *out, struct err *e) must_check;
+
+/*	step_prepare -> step_start -> sandbox_wait() -> step_end, or step_abandon */
+struct running;
+/* Get all that it needs: 1. 0: another build, or step, has one of its cache folders, and wait is
+ * not set. */
+int step_prepare(struct running **r, struct steps *s, const struct step *st, struct tree *view,
+	bool wait, struct err *e) must_check;
+/* On failure it is freed, too. */
+int step_start(struct running *r, struct err *e) must_check;
+struct sandbox *step_sandbox(struct running *r); /* borrowed */
+/* It has ended: append what it changed to out, keep that by its key, free it. */
+int step_end(
+	struct running *r, const struct digest *key, struct entries *out, struct err *e) must_check;
+/* It was stopped, and has ended: tidy up, and say why in its log. */
+void step_abandon(struct running *r, const char *why);
+
+/* ---- all of a list (steps-graph.c) ---- */
+
+/* Each as soon as what it sees is done, and lay what they changed over c->tree. USAGE SV068: two
+ * that do not see each other write the same. */
+int steps_run_list(struct steps *s, const struct step_list *l, struct err *e) must_check;
+
+/* For that (steps.c): SV061, and one's changes over c->tree. view: what it ran over. */
+int steps_check_writes(struct steps *s, const struct step *st, const struct entries *l,
+	struct tree *view, struct err *e) must_check;
+int steps_apply(
+	struct steps *s, const struct step *st, const struct entries *l, struct err *e) must_check;
 
 /* ---- how one failed (step-report.c) ---- */
 
@@ -74,7 +102,9 @@ const char *step_log_path(struct steps *s, const struct step *st);
 /* Its last lines to the progress, and the error. Returns -1. */
 int step_failed(
 	struct steps *s, const struct step *st, const struct sandbox_end *end, struct err *e);
-/* Append paths to its log, one a line. */
+/* Append a line to its log. */
+void step_log_line(struct steps *s, const struct step *st, const char *text);
+/* Append paths, one a line. */
 void step_log_paths(
 	struct steps *s, const struct step *st, const char *what, const struct strings *paths);
 /* "FILE:LINE:COL: SVnnn POINTER: " before what is said, when the manifest knows the place. -1. */

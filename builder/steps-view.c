@@ -61,11 +61,12 @@ static int copy_node(
 	return copy ? 0 : -1;
 }
 
-int step_view(struct steps *s, const struct step *st, struct tree **out, bool *own, struct err *e)
+int step_view(struct steps *s, const struct step *st, bool copy, struct tree **out, bool *own,
+	struct err *e)
 {
 	struct tree *t;
 
-	*own = st->sees || st->inputs;
+	*own = copy || st->sees || st->inputs;
 	*out = s->c->tree;
 	if (!*own)
 		return 0;

@@ -48,15 +48,15 @@ json_t *steps_json_pairs(const struct pairs *v)
 /* ---- what a step changed ---- */
 
 /* SV061 names every path: the first ones in the error, all in the log. */
-static int check_writes(struct steps *s, const struct step *st, const struct entries *l,
-	struct tree *t, struct err *e)
+int steps_check_writes(struct steps *s, const struct step *st, const struct entries *l,
+	struct tree *view, struct err *e)
 {
 	struct strings out = {0};
 	auto_buf struct buf some = BUF_INIT(1 << 16);
 
 	if (!st->writes)
 		return 0;
-	out = writes_outside(st->writes, l, t, &s->arena);
+	out = writes_outside(st->writes, l, view, &s->arena);
 	if (out.n == 0)
 		return 0;
 	for (size_t i = 0; i < out.n && i < SHOWN_PATHS; i++) {
@@ -96,7 +96,7 @@ static struct entries kept_part(struct steps *s, const struct step *st, const st
 	return out;
 }
 
-static int apply(struct steps *s, const struct step *st, const struct entries *l, struct err *e)
+int steps_apply(struct steps *s, const struct step *st, const struct entries *l, struct err *e)
 {
 	struct entries part = kept_part(s, st, l);
 	int rc = compose_apply(
@@ -106,35 +106,13 @@ static int apply(struct steps *s, const struct step *st, const struct entries *l
 	return rc;
 }
 
-/* ---- one after the other ---- */
-
-static int run_one(struct steps *s, const struct step *st, struct err *e)
-{
-	struct entries changed = {0};
-	struct tree *view;
-	bool own;
-	int rc;
-
-	if (step_view(s, st, &view, &own, e) < 0)
-		return err_ctx(e, "step %s", st->id);
-	rc = step_changes(s, st, view, &changed, e);
-	if (rc == 0)
-		rc = check_writes(s, st, &changed, view, e);
-	if (rc == 0)
-		rc = apply(s, st, &changed, e);
-	if (own)
-		tree_free(view);
-	entries_fini(&changed);
-	return rc;
-}
+/* ---- all of them ---- */
 
 static int run_list(struct steps *s, struct step_list *l, struct err *e)
 {
-	int rc = 0;
+	int rc = steps_run_list(s, l, e);
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (rc == 0)
-			rc = run_one(s, &l->v[i], e);
 		json_decref(l->v[i].doc);
 		prune_free(l->v[i].prune);
 	}

@@ -1,6 +1,7 @@
 /* Steps that run code over the composed tree, each through the sandbox, each cached by key:
  * `dpkg --configure -a` (apt.configure dpkg), install scripts of npm packages that ask for it, byte
- * code (python.bytecode), then the manifest's run steps in their order. */
+ * code (python.bytecode), then the manifest's run steps: one after the other, but for those whose
+ * `inputs` leave others out, which may run beside them. */
 #ifndef BUILDER_STEPS_H
 #define BUILDER_STEPS_H
 
@@ -22,6 +23,7 @@ struct step_context {
 	const struct build_secret *secrets; /* --secret ID=FILE */
 	size_t nsecrets;
 	bool no_cache;
+	size_t jobs;      /* that run at a time; 0: as many as there are processors */
 	const char *logs; /* folder, there: LOGS/ID.log of each step ("run:ID", "dpkg", ...) */
 	struct build_count *count; /* may be NULL */
 	struct cache_share *share; /* that may have results of steps; NULL: none */
@@ -31,6 +33,8 @@ struct step_context {
 
 /* Code of these steps:
  *   SV061  /run/N/writes     it wrote outside
+ *   SV067  /run/N/...        it reached a limit
+ *   SV068  /run/N/inputs     it and one that it does not see wrote the same
  *   SV131  /run/N/secrets    a secret's bytes are in what it wrote */
 /* Run all, merge what they changed into c->tree with an origin of their own. ERR_USAGE SV061: a
  * step wrote outside `writes`; SV131: a secret's bytes in what it wrote, its name and log; a step

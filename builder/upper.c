@@ -196,7 +196,8 @@ static int read_data(struct reading *r, struct object *o, struct err *e)
 	content_begin(&r->content);
 	while ((n = sys_read(o->fd, r->piece, PIECE)) > 0) {
 		r->bytes += (uint64_t)n;
-		if (r->bytes > r->u->max_bytes)
+		r->u->too_much = r->bytes > r->u->max_bytes;
+		if (r->u->too_much)
 			return err_set(e, ERR_CORRUPT,
 				"more than %" PRIu64 " bytes were written in all", r->u->max_bytes);
 		if (leaks(r, r->piece, (size_t)n))

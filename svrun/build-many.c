@@ -31,6 +31,7 @@ struct child {
 struct many {
 	const struct build_request *r;
 	struct child *v;
+	char share[24]; /* steps at a time of each */
 	size_t n, started, running, failed, failed_tests;
 	struct progress *p;
 };
@@ -46,7 +47,8 @@ static void add_option(const char **argv, size_t *n, const char *name, const cha
 }
 
 /* The same command for one image. */
-static const char **make_argv(const struct build_request *r, const struct build_job *job)
+static const char **make_argv(
+	const struct build_request *r, const struct build_job *job, const char *share)
 {
 	const char **argv =
 		mem_array(ARGS_MAX + 2 * (r->choice.vars.n + r->secrets.n + r->accepted.n),
@@ -65,6 +67,7 @@ static const char **make_argv(const struct build_request *r, const struct build_
 	add_option(argv, &n, "--cache-from", r->cache_from);
 	add_option(argv, &n, "--cache-to", r->cache_to);
 	add_option(argv, &n, "--compression", r->compression);
+	add_option(argv, &n, "--jobs", share);
 	for (size_t i = 0; i < r->choice.vars.n; i++)
 		add_option(argv, &n, "--var", r->choice.vars.v[i]);
 	for (size_t i = 0; i < r->secrets.n; i++)
@@ -99,7 +102,7 @@ static void become(const char **argv, int out, int err, pid_t parent)
 static int start(struct many *m, struct err *e)
 {
 	struct child *c = &m->v[m->started];
-	auto_free const char **argv = make_argv(m->r, c->job);
+	auto_free const char **argv = make_argv(m->r, c->job, m->share);
 	pid_t parent = getpid();
 	int out[2], errs[2];
 
@@ -266,8 +269,10 @@ int build_many(const struct build_request *r, const struct build_job *list, size
 	struct progress *p, struct err *e)
 {
 	struct many m = {.r = r, .v = mem_array(n, sizeof(*m.v)), .n = n, .p = p};
+	size_t share = jobs / (n < jobs ? n : jobs);
 	int rc = 0;
 
+	snprintf(m.share, sizeof(m.share), "%zu", share);
 	for (size_t i = 0; i < n; i++)
 		m.v[i] = (struct child){.job = &list[i],
 			.fds = {-1, -1},

@@ -133,10 +133,101 @@ expect_no_step() {
 	[ "$(jq -c '[.count.stepsRun, .count.stepsReused]' <<<"$out")" = "[1,1]" ] || fail "$out"
 }
 
+@test "steps that leave each other out run side by side, and give the same image one after the other" {
+	step_app one "$(jq -n '[{id: "first", script: "echo 1 > /out/first", writes: ["/out/**"]},
+		{id: "a", script: "cat /out/first /data/in > /out/a; mkdir /out/d; echo a > /out/d/a; sleep 0.3", inputs: ["first", "in"], writes: ["/out/**"]},
+		{id: "b", script: "ls /out /data > /out/b; mkdir /out/d; echo b > /out/d/b", inputs: ["first"], writes: ["/out/**"]},
+		{id: "c", script: "ls /out /data > /out/c", inputs: [], writes: ["/out/**"]},
+		{id: "last", script: "ls /out/d > /out/last; rm /out/c", writes: ["/out/**"]}]')"
+	local first json
+	first=$("$SVRUN" image build -q --jobs 4 "$APP")
+	[ "$first" = "$("$SVRUN" image build -q --no-cache --jobs 1 "$APP")" ]
+	[ "$first" = "$("$SVRUN" image build -q --no-cache "$APP")" ]
+	run_split "$SVRUN" run --rm one -c 'cat /out/a /out/b /out/last; ls /out'
+	expect_in "$(echo $out)" "1 v1 /data: /out: b first a b a b d first last"
+	run_split "$SVRUN" image log "$APP" run:b
+	# Another file is nothing that b sees.
+	jq '(.files[] | select(.id == "in")).inline = "v2"' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image lock --files "$APP" >/dev/null
+	run_split "$SVRUN" image build --format json "$APP"
+	[ "$(jq -c '[.count.stepsRun, .count.stepsReused]' <<<"$out")" = "[3,2]" ] || fail "$out $err"
+	expect_no_step
+}
+
+running_steps() { # how many
+	ls "$SVRUN_ROOT/steps" 2>/dev/null | wc -l
+}
+
+@test "--jobs says how many steps run at a time" {
+	local pid i
+	step_app two "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: [], script: "sleep 1000"}]')"
+	"$SVRUN" image build -q --jobs 2 "$APP" >/dev/null 2>&1 &
+	pid=$!
+	for ((i = 0; i < 200; i++)); do
+		[ "$(running_steps)" != 2 ] || break
+		sleep 0.1
+	done
+	[ "$i" -lt 200 ] || fail "one at a time"
+	kill -TERM "$pid"
+	wait "$pid" || true
+	step_app one "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: [], script: "sleep 0.5"}]')"
+	"$SVRUN" image build -q --jobs 1 "$APP" >/dev/null &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		[ "$(running_steps)" -lt 2 ] || fail "two at a time"
+		sleep 0.05
+	done
+	wait "$pid"
+}
+
+@test "two steps that do not see each other and write the same are refused by their names" {
+	step_app one "$(jq -n '[{id: "a", script: "echo x > /out/x", inputs: [], writes: ["/out/**"]},
+		{id: "b", script: "echo x > /out/x", inputs: [], writes: ["/out/**"]}]')"
+	build_fails
+	expect_status 2
+	expect_in "$err" "$APP/manifest.json:" "SV068 /run/1/inputs: the steps run:a and run:b both write /out/x" 'add "a" to these inputs'
+	step_app two "$(jq -n '[{id: "a", script: "echo x > /data/y", inputs: [], writes: ["/data/**"]},
+		{id: "b", script: "rm -r /data", inputs: [], writes: ["/data/**"]}]')"
+	build_fails
+	expect_in "$err" "SV068 /run/1/inputs: the steps run:a and run:b both write /data"
+	# One that sees the other may.
+	jq '.run[1].inputs = ["a"]' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image build -q "$APP"
+	jq '.run[0].inputs = ["b"]' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	build_fails
+	expect_in "$err" "/run/0/inputs/0: no source, file or step before it has the id 'b'"
+}
+
+@test "a step that fails stops those beside it, and the log of each is whole" {
+	step_app one "$(jq -n '[{id: "a", script: "echo begun; sleep 1000", inputs: [], writes: []},
+		{id: "b", script: "echo also; sleep 0.5; exit 9", inputs: [], writes: []}]')"
+	build_fails --jobs 2
+	expect_in "$err" "step run:b failed with exit status 9"
+	[[ $err != *"step run:a"* ]] || fail "$err"
+	run_split "$SVRUN" image log "$APP" run:a
+	[ "$out" = $'begun\nsvrun: stopped, as another step failed' ] || fail "$out"
+	run_split "$SVRUN" image log "$APP" run:b
+	[ "$out" = also ] || fail "$out"
+}
+
+@test "steps side by side that want the same cache folder take turns, and a build that is told to end leaves none" {
+	local pid i status=0
+	step_app one "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: [], cache: [{id: "c", target: "/c"}], script: "
+		mkdir /c/mine || exit 5; sleep 0.3; busybox rmdir /c/mine"}]')"
+	"$SVRUN" image build -q --jobs 2 "$APP"
+	step_app two "$(jq -n '[{id: "a", script: "echo > /c/ready; sleep 1000", inputs: [], writes: [], cache: [{id: "c", target: "/c"}]},
+		{id: "b", script: "sleep 1000", inputs: [], writes: []}]')"
+	start_build --jobs 2
+	kill -TERM "$pid"
+	wait "$pid" || status=$?
+	[ "$status" = 143 ] || fail "status $status"
+	expect_no_step
+}
+
 @test "a step that forks for ever is stopped" {
 	step_app one "$(script 'f() { f & f & }; f; while :; do f; done' '.timeoutMs = 60000')"
 	build_fails
-	expect_in "$err" "limit of 4096 processes"
+	expect_in "$err" "$APP/manifest.json:" "SV067 /run/0: step run:it was stopped: it reached the limit of 4096 processes"
 }
 
 @test "a step that fills the disk is stopped, and the disk is as free as before" {
@@ -149,7 +240,7 @@ expect_no_step() {
 	local before after
 	before=$(df --output=avail -k "$MOUNT" | tail -n 1)
 	build_fails
-	expect_in "$err" "filled the disk"
+	expect_in "$err" "$APP/manifest.json:" "SV067 /run/0: step run:it was stopped: it filled the disk"
 	after=$(df --output=avail -k "$MOUNT" | tail -n 1)
 	[ "$((before - after))" -lt 8192 ] || fail "$before KiB were free, $after are"
 	# The log is bounded, and cache folders do not keep the disk full.
@@ -170,10 +261,26 @@ expect_no_step() {
 @test "a step that runs for too long, or wants too much memory, is stopped" {
 	step_app one "$(script 'sleep 1000' '.timeoutMs = 500')"
 	build_fails
-	expect_in "$err" "step run:it was stopped after its time of 500 ms"
+	expect_in "$err" "$APP/manifest.json:" "SV067 /run/0/timeoutMs: step run:it was stopped after its time of 500 ms"
 	step_app two "$(script 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done' '.memoryMiB = 24')"
 	build_fails
-	expect_in "$err" "reached its memory limit of 24 MiB"
+	expect_in "$err" "SV067 /run/0/memoryMiB: step run:it reached its memory limit of 24 MiB"
+}
+
+@test "a step that writes more than its diskMiB is stopped with the place, whatever it writes to" {
+	local text n=0
+	for text in 'while :; do dd if=/dev/zero of=/out/$((i = i + 1)) bs=1M count=1; done' 'cat /dev/zero > /tmp/x' \
+		'dd if=/dev/zero of=/out/x bs=1M count=9 2>/dev/null' 'yes' \
+		'for i in 1 2 3; do dd if=/dev/zero of=/out/$i bs=1M count=3 2>/dev/null; done'; do
+		step_app "app$((++n))" "$(script "$text" '.diskMiB = 8')"
+		build_fails
+		expect_in "$err" "$APP/manifest.json:" "SV067 /run/0/diskMiB: step run:it was stopped: it wrote more than 8 MiB"
+	done
+	step_app sparse "$(script 'for i in 1 2 3; do busybox truncate -s 3M /out/$i; done' '.diskMiB = 8')"
+	build_fails
+	expect_in "$err" "SV067 /run/0/diskMiB: step run:it"
+	step_app good "$(script 'dd if=/dev/zero of=/out/x bs=1M count=7' '.diskMiB = 8')"
+	"$SVRUN" image build -q "$APP"
 }
 
 @test "a secret is a file for the step that names it, and neither in the image, a log nor a key" {
@@ -344,10 +451,10 @@ start_build() { # [OPTION...]: until the step writes; $pid
 @test "hostile names and depths are refused by name" {
 	step_app one "$(script 'cd /out; for i in $(busybox seq 300); do mkdir d; cd d; done')"
 	build_fails
-	expect_in "$err" "run:it" "256"
+	expect_in "$err" "$APP/manifest.json:" "SV069 /run/0: step run:it: what it wrote" "256"
 	step_app two "$(script 'echo > /out/.wh.x')"
 	build_fails
-	expect_in "$err" ".wh.x"
+	expect_in "$err" "SV069 /run/0: step run:it: what it wrote" ".wh.x"
 	step_app three "$(script 'busybox mknod /out/sda b 8 0')"
 	build_fails
 	expect_in "$err" "run:it failed"
