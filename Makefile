@@ -8,7 +8,7 @@ AR      ?= ar
 O       ?= out
 V       := $(shell cat VERSION)
 PREFIX  ?= /usr/local
-PKGS    := jansson libzstd libcrypto lmdb
+PKGS    := jansson libzstd libcrypto lmdb yaml-0.1
 PKGS_RUN := libseccomp libcap
 PKGS_IMAGE := libarchive libcurl libisal zlib
 
@@ -59,10 +59,10 @@ $(O)/obj/%.o: %.S %.pl
 	@echo "AS $<"; $(CC) -c $< -o $@
 
 $(O)/svrun: $(O)/obj/svrun/main-svrun.o $(foreach d,svrun gpu runtime images base,$(call lib,$d))
-	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd) -lcrypto -lm
+	@echo "LD $@"; $(CC) $(STATIC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp libcap lmdb libzstd yaml-0.1) -lcrypto -lm
 
 $(O)/svrun-oci: $(O)/obj/svrun/main-oci.o $(foreach d,svrun gpu runtime base,$(call lib,$d))
-	@echo "LD $@"; $(CC) $(STATIC) $(ENTRY) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp) -lm
+	@echo "LD $@"; $(CC) $(STATIC) $(ENTRY) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --static --libs jansson libseccomp yaml-0.1) -lm
 
 $(O)/svrun-image: $(O)/obj/svrun/main-image.o $(foreach d,svrun builder images gpu runtime base,$(call lib,$d))
 	@echo "LD $@"; $(CC) -pie $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS) $(PKGS_RUN) $(PKGS_IMAGE)) -lm

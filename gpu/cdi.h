@@ -42,8 +42,14 @@ struct cdi {
 
 /* --cdi-spec-dir, the site config's cdi_spec_dirs, or these two. */
 #define CDI_DIRS "/etc/cdi", "/var/run/cdi"
-/* Read all specs of the folders; later folders win. A missing folder is an empty one. */
+/* Read all specs of the folders; later folders win. A missing folder is an empty one; a file that
+ * anybody may write is an error of its own, as are pipes, devices and folders by the name of a
+ * spec. */
 int cdi_load(struct cdi *c, const struct strings *dirs, struct err *e) must_check;
+/* For cdi_resolve() of these names alone: files that have nothing of their kinds are opened and
+ * read, but not parsed; what is wrong with those is not seen. Errors: USAGE, a malformed name. */
+int cdi_load_for(struct cdi *c, const struct strings *dirs, const struct strings *names,
+	struct err *e) must_check;
 void cdi_fini(struct cdi *c);
 
 /* Which hooks may be run as programs: "nvidia-ctk hook chmod" style names are done natively and
@@ -52,8 +58,11 @@ struct cdi_policy {
 	struct strings hooks; /* absolute paths */
 };
 /* Add the edits of the named devices, in the order of the names: a spec's own once, then each
- * device's. NOT_FOUND lists every name that cannot be had, the folders searched, and the errors of
- * their files. Names and edits stay borrowed from c. */
+ * device's. Nodes without permissions get "rw" (m is of no use with CAP_MKNOD dropped). DENIED what
+ * no container gets, whatever a spec says: mounts of the host's root, of its /proc, /sys, /dev,
+ * /etc, ... as a whole unless read-only, mounts that would propagate back to the host, file systems
+ * other than tmpfs; hooks. NOT_FOUND lists every name that cannot be had, the folders searched, and
+ * the errors of their files. Names and edits stay borrowed from c. */
 int cdi_resolve(const struct cdi *c, const struct strings *names, const struct cdi_policy *p,
 	struct gpu_edits *x, struct err *e) must_check;
 
@@ -61,6 +70,11 @@ int cdi_resolve(const struct cdi *c, const struct strings *names, const struct c
  * The OCI config's own createContainer hooks (as engines write them) are asked the same. */
 int cdi_hook_native(struct gpu_edits *x, const char *path, const struct strings *args,
 	struct err *e) must_check;
+
+/* With update-application-profile among the hooks: what it would have written, for the GPUs
+ * (/dev/nvidiaN) among the nodes of x and a config's linux.devices (NULL: none). cdi_resolve() has
+ * done it for its own. */
+void cdi_profile(struct gpu_edits *x, const json_t *devices);
 
 /* The names that a config's annotations ask for: keys "cdi.k8s.io/PLUGIN_ID", values comma lists.
  * Added to names, in the arena. USAGE: a malformed one. */

@@ -1,0 +1,209 @@
+/* From a spec's containerEdits to what is done to a container, and what no container gets. Source:
+ * SPEC.md "OCI Edits"; gpu.md 2.1, 2.3. */
+#include <limits.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "gpu/cdi-spec.h"
+
+static const char *text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s && *s ? s : NULL;
+}
+
+struct strings cdi_texts(const json_t *list, struct arena *mem)
+{
+	struct strings s = {NULL, json_array_size(list)};
+
+	s.v = arena_alloc(mem, (s.n + 1) * sizeof(*s.v));
+	for (size_t i = 0; i < s.n; i++)
+		s.v[i] = json_string_value(json_array_get(list, i));
+	return s;
+}
+
+static bool number(const json_t *o, const char *key, uint32_t *v)
+{
+	const json_t *n = json_object_get(o, key);
+
+	*v = (uint32_t)json_integer_value(n);
+	return json_is_integer(n);
+}
+
+/* ---- nodes ---- */
+
+static void add_node(struct gpu_edits *x, const json_t *o)
+{
+	const char *permissions = text(o, "permissions"), *type = text(o, "type");
+	struct edit_node n = {
+		.path = text(o, "path"),
+		.host_path = text(o, "hostPath"),
+		.type = type ? *type : 0,
+		/* "none": the node is seen, and nothing more */
+		.access = !permissions                  ? "rw"
+			  : str_eq(permissions, "none") ? ""
+							: permissions,
+	};
+
+	n.has_number = number(o, "major", &n.major) && number(o, "minor", &n.minor);
+	if (n.has_number && n.major == 0 && n.minor == 0) /* Go's way to leave them out */
+		n.has_number = false;
+	/* What the spec leaves open is taken from this system's node, fixtures of GPUs or not. */
+	if (!n.host_path && !(n.type && (n.has_number || n.type == 'p')))
+		n.host_path = n.path;
+	n.has_mode = number(o, "fileMode", &n.mode);
+	n.mode &= 0777; /* producers leave what stat(2) says of the type in it */
+	n.has_uid = number(o, "uid", &n.uid);
+	n.has_gid = number(o, "gid", &n.gid);
+	gpu_edits_node(x, &n);
+}
+
+/* ---- mounts ---- */
+
+static bool has_option(const struct strings *options, const char *a, const char *b)
+{
+	for (size_t i = 0; i < options->n; i++)
+		if (str_eq(options->v[i], a) || str_eq(options->v[i], b))
+			return true;
+	return false;
+}
+
+/* A whole tree of the host: read-only at most. */
+static bool is_vital(const char *path)
+{
+	static const char *const trees[] = {"/bin", "/boot", "/dev", "/etc", "/home", "/lib",
+		"/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr",
+		"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/var", "/var/lib", "/var/run"};
+
+	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
+		if (str_eq(path, trees[i]))
+			return true;
+	return false;
+}
+
+static int check_source(const char *source, const struct strings *options, struct err *e)
+{
+	auto_free char *real = realpath(source, NULL);
+	const char *path = real ? real : source;
+
+	if (str_eq(path, "/"))
+		return err_set(e, ERR_DENIED, "mount of the host's root: no container gets it");
+	if (str_starts(path, "/proc/") || str_starts(path, "/sys/kernel/"))
+		return has_option(options, "ro", "rro")
+			       ? 0
+			       : err_set(e, ERR_DENIED, "mount of %s that may be written to",
+					 source);
+	if (is_vital(path) && !has_option(options, "ro", "rro"))
+		return err_set(e, ERR_DENIED,
+			"mount of the host's %s that may be written to: no container gets it",
+			source);
+	return 0;
+}
+
+static int add_mount(struct gpu_edits *x, const json_t *o, struct err *e)
+{
+	const char *type = text(o, "type");
+	struct strings options = cdi_texts(json_object_get(o, "options"), &x->mem);
+	struct edit_mount m = {
+		text(o, "hostPath"), text(o, "containerPath"), type, options.v, options.n};
+	bool bind = !type || str_eq(type, "bind") || str_eq(type, "none");
+
+	if (bind)
+		m.type = NULL;
+	else if (!str_eq(type, "tmpfs"))
+		return err_set(
+			e, ERR_DENIED, "mount of a file system '%.40s' on %s", type, m.destination);
+	if (m.destination[strspn(m.destination, "/.")] == '\0')
+		return err_set(e, ERR_DENIED, "mount on the root of the container");
+	if (has_option(&options, "shared", "rshared"))
+		return err_set(e, ERR_DENIED,
+			"mount on %s: what is mounted there inside would be mounted on the host",
+			m.destination);
+	if (bind && check_source(m.source, &options, e) < 0)
+		return err_ctx(e, "%s", m.destination);
+	gpu_edits_mount(x, &m);
+	return 0;
+}
+
+/* ---- hooks ---- */
+
+static bool is_allowed(const struct cdi_policy *p, const char *path)
+{
+	for (size_t i = 0; p && i < p->hooks.n; i++)
+		if (str_eq(p->hooks.v[i], path))
+			return true;
+	return false;
+}
+
+static int add_hook(struct gpu_edits *x, const json_t *o, const struct cdi_policy *p, struct err *e)
+{
+	struct edit_hook h = {
+		.stage = text(o, "hookName"),
+		.path = text(o, "path"),
+		.args = cdi_texts(json_object_get(o, "args"), &x->mem),
+		.env = cdi_texts(json_object_get(o, "env"), &x->mem),
+	};
+	int native = cdi_hook_native(x, h.path, &h.args, e);
+
+	if (native)
+		return native < 0 ? -1 : 0;
+	if (!is_allowed(p, h.path)) {
+		err_set(e, ERR_DENIED, "%s hook %s%s%.100s: a program of the host is not run",
+			h.stage, h.path, h.args.n > 1 ? " " : "", h.args.n > 1 ? h.args.v[1] : "");
+		return err_hint(
+			e, "if you trust it, allow it by its path: --cdi-allow-hook %s", h.path);
+	}
+	if (cdi_program(h.path, &h.path, &x->mem, e) < 0)
+		return -1;
+	number(o, "timeout", &h.timeout);
+	gpu_edits_hook(x, &h);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static void add_env(struct gpu_edits *x, const char *word)
+{
+	const char *equals = strchr(word, '=');
+
+	gpu_edits_env(x, arena_strndup(&x->mem, word, (size_t)(equals - word)), equals + 1);
+}
+
+static void set_rdt(struct gpu_edits *x, const json_t *o)
+{
+	x->rdt = (struct edit_rdt){
+		.given = true,
+		.monitor = json_is_true(json_object_get(o, "enableMonitoring")),
+		.clos_id = text(o, "closID"),
+		.l3 = text(o, "l3CacheSchema"),
+		.memory = text(o, "memBwSchema"),
+		.schemata = cdi_texts(json_object_get(o, "schemata"), &x->mem),
+	};
+}
+
+int cdi_edits_add(
+	struct gpu_edits *x, const json_t *edits, const struct cdi_policy *p, struct err *e)
+{
+	const json_t *rdt = json_object_get(edits, "intelRdt");
+	size_t i;
+	json_t *v;
+
+	json_array_foreach (json_object_get(edits, "env"), i, v)
+		add_env(x, json_string_value(v));
+	json_array_foreach (json_object_get(edits, "deviceNodes"), i, v)
+		add_node(x, v);
+	json_array_foreach (json_object_get(edits, "netDevices"), i, v)
+		gpu_edits_netdev(x, text(v, "hostInterfaceName"), text(v, "name"));
+	json_array_foreach (json_object_get(edits, "mounts"), i, v)
+		if (add_mount(x, v, e) < 0)
+			return -1;
+	json_array_foreach (json_object_get(edits, "hooks"), i, v)
+		if (add_hook(x, v, p, e) < 0)
+			return -1;
+	json_array_foreach (json_object_get(edits, "additionalGids"), i, v)
+		gpu_edits_gid(x, (uint32_t)json_integer_value(v));
+	if (json_is_object(rdt))
+		set_rdt(x, rdt);
+	return 0;
+}
