@@ -429,6 +429,7 @@ struct manifest_build {
 	enum codec models_codec;  /* default none */
 	struct strings sbom;      /* spdx-2.3, cyclonedx-1.5: attached at push */
 	bool provenance;          /* "slsa-v1" */
+	bool scan;                /* look for known vulnerabilities (scan.h) */
 	const char *scan_fail_on; /* low medium high critical; NULL: no gate */
 	bool scan_ignore_unfixed;
 	struct scan_allow *allow;
