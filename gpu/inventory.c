@@ -189,7 +189,7 @@ static void set_indexes(struct gpu_inventory *i)
 	if (i->n)
 		qsort(i->v, i->n, sizeof(*i->v), by_bus);
 	for (size_t k = 0; k < i->n; k++)
-		i->v[k].index = next[i->v[k].maker]++;
+		i->v[k].index = i->v[k].excluded ? GPU_NO_INDEX : next[i->v[k].maker]++;
 }
 
 /* Two GPUs of one minor, UUID or place: one of them would be given away twice. */

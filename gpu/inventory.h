@@ -2,6 +2,7 @@
  * /sys/class/kfd, /sys/bus/pci and /dev. A few files a GPU are read: microseconds.
  *
  * index: position among the vendor's GPUs in order of PCI bus id: what NVML and nvidia-smi number.
+ *        They leave out excluded GPUs, which have none: GPU_NO_INDEX.
  * minor: N of /dev/nvidiaN, order of the driver's probing; it need not be the index.
  * Source: gpu.md 1.1 to 1.3, 1.9, 1.11; the drivers' documentation of these files. */
 #ifndef GPU_INVENTORY_H
@@ -14,6 +15,7 @@
 #include "gpu/host.h"
 
 enum { GPUS_MAX = 248 };
+#define GPU_NO_INDEX UINT32_MAX
 
 enum gpu_maker { GPU_MAKER_NVIDIA, GPU_MAKER_AMD };
 
@@ -62,7 +64,8 @@ struct gpu_inventory {
 	const char *driver; /* NVIDIA's kernel module: "580.126.09"; NULL: not loaded */
 	bool open_modules;  /* the open flavour */
 	/* NVIDIA's nodes that are not of one GPU; n 0: the host has none. */
-	struct gpu_nodes ctl, uvm, uvm_tools, modeset, nvswitch, nvlink, imex, gds, gdrcopy;
+	struct gpu_nodes ctl, uvm, uvm_tools, modeset, nvswitch, nvlink, gds, gdrcopy;
+	struct gpu_nodes imex; /* the channels that exist; channel 0 alone where none does yet */
 	struct gpu_nodes infiniband;                           /* uverbs*, rdma_cm: any maker's */
 	struct gpu_nodes mig_config, mig_monitor, fabric_mgmt; /* capabilities' nodes */
 	struct gpu_nodes kfd;                                  /* AMD's /dev/kfd */

@@ -6,9 +6,9 @@
 
 #include "gpu/inventory.h"
 
-/* --gpus TEXT: "all", "none", a count "2", or a comma list of index "0", "0:1" (a MIG device), UUID
- * or unique beginning of one, bus id, "MIG-...". Several --gpus add up; Docker's "device=0,1" and
- * "count=2" are understood. */
+/* --gpus TEXT: "all", "none", a count "2", or a comma list of index ("0,1"; one alone: "device=0"),
+ * "0:1" (a MIG device), UUID or unique beginning of one, bus id, "MIG-...". Several --gpus add up;
+ * Docker's "device=0,1" and "count=2" are understood. */
 struct gpu_request {
 	bool given, all, none;
 	uint32_t count;       /* N GPUs, whichever are free; 0: by name */
@@ -35,6 +35,11 @@ struct gpu_grants {
 int gpu_request_match(const struct gpu_request *r, const struct gpu_inventory *i,
 	struct gpu_grants *g, struct err *e) must_check;
 
+/* One name of the host's GPUs: 1, 0: none of them is called so. USAGE: it fits several; DENIED:
+ * that GPU is excluded. */
+int gpu_name_match(const struct gpu_inventory *i, const char *name, struct gpu_grant *g,
+	struct err *e) must_check;
+
 /* What the image's environment says about what was granted. */
 struct gpu_wishes {
 	bool nothing;           /* void, empty or unset: the image did not ask; the grant stands */
@@ -49,6 +54,9 @@ struct gpu_wishes {
 /* env: "K=V" words, the caller's --env included. Errors: CORRUPT names the variable. */
 int gpu_wishes_read(struct gpu_wishes *w, const struct strings *env, struct err *e) must_check;
 void gpu_wishes_fini(struct gpu_wishes *w);
+/* CUDA_VERSION without NVIDIA_REQUIRE_CUDA: such images were made for a runtime that gave them all.
+ */
+bool gpu_image_is_old(const struct strings *env);
 /* Narrow g by w->visible: the image sees index 0.. of the host's numbering, as with the toolkit.
  * Names of GPUs that were not granted are refused: DENIED names them. */
 int gpu_wishes_narrow(const struct gpu_wishes *w, const struct gpu_inventory *i,
