@@ -34,6 +34,10 @@ char *command_find(const char *program, struct err *e) must_check;
 
 /* svrun/run.c */
 int cmd_run(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/gpu-hold-cmd.c */
+int cmd_gpu_hold(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/doctor-cmd.c */
+int cmd_doctor(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/instance-cmds.c */
 int cmd_ps(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_rm(const struct command *self, int argc, char **argv, struct err *e);
@@ -97,6 +101,8 @@ int cmd_image_verify_signature(const struct command *self, int argc, char **argv
 /* svrun/sbom-cmds.c */
 int cmd_image_sbom(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_image_provenance(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/scan-cmd.c */
+int cmd_image_scan(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/why-cmd.c */
 int cmd_image_why(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/gpu-cmds.c: the verbs of `svrun gpu` */

@@ -7,5 +7,7 @@ const struct command gpu_commands[] = {
 	{"topology", "", "how the GPUs are connected, and the CPUs near them", 0, 0,
 		cmd_gpu_topology, .full = "svrun gpu topology"},
 	{"fits", "APP|IMAGE", "can an app run on this host's GPUs?", .program = "svrun-image"},
+	{"hold", "[GPU...]", "keep GPUs awake, so that the first to open one does not wait", 0, -1,
+		cmd_gpu_hold, .full = "svrun gpu hold"},
 	{0},
 };

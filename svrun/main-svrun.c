@@ -45,6 +45,7 @@ static const struct command image_commands[] = {
 		.program = "svrun-image"},
 	{"sbom", "IMAGE", "what is in an image: SPDX or CycloneDX", .program = "svrun-image"},
 	{"provenance", "IMAGE", "what an image was built from: SLSA", .program = "svrun-image"},
+	{"scan", "IMAGE", "which known vulnerabilities an image has", .program = "svrun-image"},
 	{"why", "IMAGE PATH", "which input brought a file, and why that is there",
 		.program = "svrun-image"},
 	{"login", "HOST", "keep a user and password for a registry", .program = "svrun-image"},
@@ -86,6 +87,8 @@ static const struct command commands[] = {
 		.sub = image_commands, .full = "svrun image"},
 	{"gpu", "COMMAND", "list and check the host's GPUs", .sub = gpu_commands,
 		.full = "svrun gpu"},
+	{"doctor", "", "is this host fit to run containers, and its GPUs?", 0, 0, cmd_doctor,
+		.full = "svrun doctor"},
 	{"version", "", "print the version", .run = cmd_version, .full = "svrun version"},
 	{0},
 };
