@@ -17,13 +17,16 @@ static int folder_of(const struct gpu_host *h, const char **path)
 	const struct {
 		const char *name;
 		int fd;
-	} folders[] = {{"proc/", h->proc}, {"sys/", h->sys}, {"dev/", h->dev}};
+	} folders[] = {{"proc", h->proc}, {"sys", h->sys}, {"dev", h->dev}};
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-		if (str_starts(*path, folders[i].name)) {
-			*path += strlen(folders[i].name);
-			return folders[i].fd;
-		}
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t n = strlen(folders[i].name);
+
+		if (strncmp(*path, folders[i].name, n) != 0 || ((*path)[n] && (*path)[n] != '/'))
+			continue;
+		*path = (*path)[n] ? *path + n + 1 : ".";
+		return folders[i].fd;
+	}
 	return -1;
 }
 
