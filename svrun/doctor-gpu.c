@@ -108,10 +108,16 @@ static size_t check_cards(struct doctor *d, bool have_nvidia, bool have_amd)
 
 static void tell_gpu(struct doctor *d, const struct gpu_device *g)
 {
-	found(d, "gpu.device", g->excluded ? FINDING_NOTE : FINDING_OK, NULL,
-		"GPU %u: %s, %s%s%s%s", g->index, g->model ? g->model : "of unknown model", g->bus,
-		g->uuid ? ", " : "", g->uuid ? g->uuid : "",
-		g->excluded ? ", excluded by the driver's configuration" : "");
+	const char *model = g->model ? g->model : "of unknown model";
+	const char *uuid = g->uuid ? g->uuid : "no UUID told";
+
+	if (g->excluded) {
+		found(d, "gpu.excluded", FINDING_NOTE, NULL,
+			"%s, %s, %s: excluded by the driver's configuration", model, g->bus, uuid);
+		return;
+	}
+	found(d, "gpu.device", FINDING_OK, NULL, "GPU %u: %s, %s, %s", g->index, model, g->bus,
+		uuid);
 	if (g->nmigs > 0)
 		found(d, "gpu.mig", FINDING_OK, NULL, "GPU %u: in MIG mode, %zu MIG devices",
 			g->index, g->nmigs);
@@ -202,7 +208,7 @@ void doctor_gpus(struct doctor *d)
 		found_err(d, "gpu.inventory", FINDING_ERROR, &e,
 			"the driver's files say what cannot be: load its module anew, or boot "
 			"again");
-		check_cards(d, false, false);
+		check_cards(d, true, true);
 		return;
 	}
 	check_inventory(d, &i);
