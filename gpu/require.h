@@ -44,4 +44,7 @@ struct gpu_properties {
 int gpu_require_value(const char *value, const struct gpu_properties *p, const char **why,
 	struct err *e) must_check;
 
+/* Versions of dotted numbers, missing ones 0: like strcmp. */
+int gpu_version_compare(const char *a, const char *b);
+
 #endif
