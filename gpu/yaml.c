@@ -89,7 +89,7 @@ static json_t *scalar(const yaml_event_t *event, bool typed)
 		if (typed && (one_of(s, yes) || one_of(s, no)))
 			return json_boolean(one_of(s, yes));
 	}
-	return json_stringn(s, event->data.scalar.length); /* NULL: has a NUL */
+	return strlen(s) == event->data.scalar.length ? json_string(s) : NULL; /* it has a NUL */
 }
 
 /* ---- nodes ---- */
