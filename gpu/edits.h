@@ -52,6 +52,7 @@ struct edit_env {
 struct edit_netdev {
 	const char *host, *name;
 };
+struct ld_entry; /* gpu/ldcache.h */
 
 /* Growing arrays; add with the functions below. */
 struct gpu_edits {
@@ -64,6 +65,8 @@ struct gpu_edits {
 	struct edit_env *env;
 	uint32_t *gids;
 	const char **ld_dirs; /* folders in the container that the loader searches first */
+	const struct ld_entry *libs; /* what is in those that need not be looked through */
+	size_t nlibs;
 	size_t nnodes, nmounts, nhooks, nlinks, nnetdevs, nenv, ngids, nld_dirs;
 	struct edit_rdt rdt;
 	/* Native counterparts of hooks that need more than a link: */
