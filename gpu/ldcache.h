@@ -6,8 +6,11 @@
 #ifndef GPU_LDCACHE_H
 #define GPU_LDCACHE_H
 
+#include <stdbool.h>
+
+#include "base/elf.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "gpu/root-file.h"
 
 struct ld_entry {
 	const char *soname, *path; /* "libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1" */
@@ -15,20 +18,51 @@ struct ld_entry {
 	uint64_t hwcap;
 };
 
-/* old (n 0: there is none) with the entries before those of the same name. *out is the caller's to
- * buf_fini(). Errors: CORRUPT: old is none; the caller then makes a new one of entries alone. */
-int ldcache_merge(const void *old, size_t n, const struct ld_entry *v, size_t nv, struct buf *out,
-	struct err *e) must_check;
-/* flags for a library of this ELF class and machine; 0: not known here. */
-uint32_t ldcache_flags(uint8_t elf_class, uint16_t machine);
+enum { LDCACHE_MAX = 16 << 20, LDCACHE_ENTRIES_MAX = 1 << 16 };
 
-/* In a container's root: put the libraries of dirs (folders in the root) first: a merged
- * /etc/ld.so.cache (written beside and renamed), /etc/ld.so.conf.d/00-svrun-gpu.conf so that an
- * ldconfig run inside keeps them, /etc/ld.so.conf with its include when the image has none;
- * /etc/ld-musl-ARCH.path when the loader is musl's. On a read-only file system the same
- * files are bound from a tmpfs over what is there; where there is nothing to bind on, they are left
- * out. Idempotent: an instance may start again with these folders, others, or (dirs->n 0) none,
- * which takes back what it did. */
-int ldcache_add_dirs(int root, const struct strings *dirs, struct err *e) must_check;
+/* A cache's entries, in its order. Strings are of the bytes that it was read from. */
+struct ldcache {
+	struct ld_entry *v;
+	size_t n;
+	const char **hwcaps; /* names of folders below glibc-hwcaps, which hwcap values count */
+	size_t nhwcaps;
+};
+/* p[n] is NUL. Errors: CORRUPT: it is none, or ends before its end. */
+int ldcache_read(struct ldcache *c, const char *p, size_t n, struct err *e) must_check;
+void ldcache_fini(struct ldcache *c);
+
+/* Leave out the entries of these paths, and of all that lies in these folders themselves. */
+void ldcache_drop(struct ldcache *c, const struct strings *without);
+bool ldcache_lies_in(const char *path, const char *dir);
+/* The cache with the entries of v before others of their name. out stays empty when there is no
+ * entry at all. c is sorted by this. */
+int ldcache_write(struct ldcache *c, const struct ld_entry *v, size_t nv, struct buf *out,
+	struct err *e) must_check;
+/* flags for a library of this kind; 0: not known here. */
+uint32_t ldcache_flags(const struct elf_kind *k);
+
+/* What a start adds. */
+struct ld_dirs {
+	struct strings dirs; /* folders in the root, the first one first */
+	const char *compat;  /* a folder of the image that comes before them; or NULL */
+	/* The libraries of folders that need not be looked through; their paths tell which. */
+	const struct ld_entry *known;
+	size_t nknown;
+	const char *notes; /* lines "# ..." that the file below keeps for the caller; or NULL */
+};
+/* What the last start added: the lines of /etc/ld.so.conf.d/00-svrun-gpu.conf, added to b. 1, 0:
+ * nothing, -1. */
+int ldcache_last(int root, struct buf *b, struct err *e) must_check;
+
+/* In a container's root: put the libraries of the folders first: a merged /etc/ld.so.cache (written
+ * beside and renamed), /etc/ld.so.conf.d/00-svrun-gpu.conf so that an ldconfig run inside keeps
+ * them, and a later start knows them; /etc/ld.so.conf with its include when the image has none;
+ * /etc/ld-musl-ARCH.path when the loader is musl's. On a read-only file system the cache is bound
+ * from a tmpfs over what is there; where there is nothing to bind on, it is left out with a
+ * warning. A folder that the image's cache has libraries of is the system's: only what is mounted
+ * in it is added, name by name. Idempotent: an instance may start again with these folders, others,
+ * or (dirs.n 0) none, which takes back what it did. last: from ldcache_last(). */
+int ldcache_add_dirs(
+	struct root_files *f, const struct ld_dirs *d, const char *last, struct err *e) must_check;
 
 #endif

@@ -1,19 +1,21 @@
 /* The driver view: the driver's user-space files for one set of capabilities, as one folder of the
  * host that a container gets by one mount. Built once for a driver version and set:
  *
- *	RUN/views/VERSION-HASH/       a small tmpfs, each file bound on an empty one
- *		lib64/libcuda.so.1    named by SONAME; lib -> lib64; lib32/ with compat32
+ *	RUN/views/VERSION-CAPS/       a small tmpfs, each file bound on an empty one
+ *		lib64/libcuda.so.580.65.06, and links to it: libcuda.so.1, libcuda.so
+ *		lib32/                with compat32
  *		bin/nvidia-smi
  *		share/glvnd/...       and etc/OpenCL/...: as below /usr/share, /etc
- *		params                /proc/driver/nvidia/params with ModifyDeviceFiles: 0
- *		view.json             links, folders, sockets, the glibc needed: what edits need
+ *		view.json             links, libraries, the glibc needed: what edits need; last:
+ *with it, the view is whole
  *
  * (A recursive clone of 60 bound files takes 0.08 ms; overlayfs with data-only layers would take
- * 0.01 but needs Linux 6.5.) The key is the version of the loaded kernel module, the set, and
- * device, inode and mtime of libcuda: after a driver upgrade the next start builds another, and the
- * old one is let go of; containers that run keep theirs. Only files whose version is the kernel
- * module's are taken, never libc's or vendor-neutral GL. Built under a lock, named when whole.
- * Source: gpu.md 1.4, 1.5, 4.3. */
+ * 0.01 but needs Linux 6.5.) A view counts as long as libcuda has the device, inode and mtime that
+ * view.json says; after a driver upgrade the next start builds another, and the old one is let go
+ * of; containers that run keep theirs. Only files whose version is the kernel module's are taken,
+ * never libc's or vendor-neutral GL. Built under a lock (RUN/views.lock); RUN/views is a private
+ * mount, so that nothing below it spreads to other mount namespaces. Source: gpu.md 1.4, 1.5, 4.3.
+ */
 #ifndef GPU_VIEW_H
 #define GPU_VIEW_H
 
@@ -40,9 +42,10 @@ int gpu_capabilities_parse(const char *text, unsigned *caps, struct err *e) must
 /* One file of the driver on the host. */
 struct driver_file {
 	const char *source;     /* absolute, below the host's root; links resolved */
-	const char *name;       /* in the view: "lib64/libcuda.so.1" */
+	const char *name;       /* in the view: "lib64/libcuda.so.580.65.06" */
 	const char *soname;     /* of a library; NULL */
-	const char *aliases[3]; /* links beside it in the view: "libcuda.so"; NULLs behind */
+	const char *aliases[3]; /* links beside it in the view: its soname, "libcuda.so"; NULLs
+				   behind */
 	const char *link; /* where the container wants a link to it: "/usr/bin/nvidia-smi"; NULL */
 	unsigned caps;    /* which of the set brought it */
 	bool bits32;
@@ -51,20 +54,27 @@ struct driver_files {
 	struct arena mem;
 	struct driver_file *v;
 	size_t n;
-	struct strings
-		sockets;   /* host sockets to be bound as they are: persistenced, MPS, fabric */
-	const char *root;  /* where it was found: "/", "/run/nvidia/driver" */
-	const char *glibc; /* the newest GLIBC_x.y that any of them asks for; NULL: none */
+	struct strings sockets;   /* of the host, to be bound as they are: persistenced, fabric */
+	const char *root;         /* where it was found: "/", "/run/nvidia/driver" */
+	const char *glibc;        /* the newest GLIBC_x.y that any of them asks for; NULL: none */
 	const char *libcuda_cuda; /* reserved for the probe; NULL */
 };
-/* Search every known place. NOT_FOUND tells where was looked and which version was wanted; files of
- * other versions found there are named in the hint. */
+/* Search every known place. Files are regular, root's, and writable by nobody else, and no link
+ * leads out of the driver's root. NOT_FOUND tells where was looked and which version was wanted;
+ * versions found there are named in the hint. DENIED and CORRUPT name a file that must not be given
+ * to anybody. */
 int driver_files_find(struct driver_files *f, const struct gpu_host *h, const char *version,
 	unsigned caps, struct err *e) must_check;
 void driver_files_fini(struct driver_files *f);
+/* The sockets of daemons that run now; out is in mem. */
+void driver_sockets_find(
+	struct strings *out, struct arena *mem, const struct gpu_host *h, unsigned caps);
+/* Is fd (O_PATH will do) a file that may be given away? DENIED with its path. */
+int driver_file_check(int fd, const char *path, struct err *e) must_check;
 
-/* Have the view of this set ready, and add it to the edits: the mount, links, ld_dirs, sockets,
- * glibc_needed, keep_device_files. Errors: NOT_FOUND (no driver), SYSTEM. */
+/* Have the view of this set ready, and add it to the edits: the mount, links, ld_dirs, libs,
+ * sockets, glibc_needed. On WSL2: the host's /usr/lib/wsl. caps 0: nothing. Errors: NOT_FOUND (no
+ * driver), DENIED, SYSTEM. */
 int gpu_view_add(struct gpu_edits *x, const struct gpu_host *h, const struct gpu_inventory *i,
 	unsigned caps, struct err *e) must_check;
 /* Let go of views of other driver versions than this (NULL: all of them). */
