@@ -133,7 +133,9 @@ void doctor_cuda(struct doctor *d, const struct gpu_inventory *i)
 	int kept;
 
 	if (!answer) {
-		found_err(d, "cuda.probe", FINDING_ERROR, &e, NULL);
+		found_err(d, "cuda.probe", FINDING_ERROR, &e,
+			"install the driver's user-space files again; look at `dmesg | grep -i -e "
+			"xid -e nvrm`");
 		return;
 	}
 	tell_answer(d, i, answer);

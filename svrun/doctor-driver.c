@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "gpu/facts.h"
 #include "gpu/view.h"
 #include "svrun/doctor.h"
 #include "svrun/gpu-hold.h"
@@ -163,6 +164,29 @@ static void check_persistence(struct doctor *d, const struct gpu_inventory *i)
 			n - held, n, asleep > 0 ? ", and some are asleep now" : "");
 }
 
+/* ---- what starts know of the GPUs ---- */
+
+static void check_facts(struct doctor *d, const struct gpu_inventory *i)
+{
+	struct gpu_probe p;
+	struct err e = {0};
+
+	if (d->cuda) /* the driver is about to be asked */
+		return;
+	if (gpu_probe_load(&p, d->host, i, &e) < 0) {
+		found_err(d, "gpu.facts", FINDING_WARNING, &e,
+			"remove it: svrun doctor --cuda "
+			"writes it anew");
+		return;
+	}
+	found(d, "gpu.facts", p.doc ? FINDING_OK : FINDING_NOTE,
+		p.doc ? NULL : "svrun doctor --cuda asks the driver, and keeps what it says",
+		p.doc ? "what the driver said of the GPUs is kept"
+		      : "the driver was not asked since the boot: memory and compute capability of "
+			"GPUs are those of their model");
+	gpu_probe_free(&p);
+}
+
 void doctor_driver(struct doctor *d, const struct gpu_inventory *i)
 {
 	check_module(d, i);
@@ -170,4 +194,5 @@ void doctor_driver(struct doctor *d, const struct gpu_inventory *i)
 		return;
 	check_files(d, i->driver);
 	check_persistence(d, i);
+	check_facts(d, i);
 }

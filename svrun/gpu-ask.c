@@ -108,8 +108,10 @@ static json_t *run(const char *program, const char *library, unsigned seconds, s
 
 	if (status >= 0)
 		return judge(status, &out, &said, e);
+	if (said.len == 0) /* it could not be started */
+		return NULL;
 	last_call(&said, call);
-	err_ctx(e, "in %s", call);
+	err_ctx(e, "the driver's library hangs in %s", call);
 	err_hint(e,
 		"look at `dmesg | grep -i -e xid -e nvrm`; a GPU that hangs needs a reset, or the "
 		"host to boot again");

@@ -20,7 +20,8 @@
 
 struct hold {
 	bool no_probe;
-	const char *seconds; /* NULL: until a signal */
+	bool limited; /* else until a signal */
+	uint64_t seconds;
 	int fds[2 * GPUS_MAX];
 	size_t nfds;
 };
@@ -96,18 +97,14 @@ static int block_signals(struct err *e)
 	return fd;
 }
 
-static int wait_for(int signals, const char *seconds, struct err *e)
+static int wait_for(int signals, const struct hold *o, struct err *e)
 {
 	struct pollfd end = {signals, POLLIN, 0};
-	uint64_t v = 0;
-	double until;
+	double until = sys_now_ms() + 1e3 * (double)o->seconds;
 
-	if (seconds && str_u64(seconds, 1 << 30, &v) < 0)
-		return err_set(e, ERR_USAGE, "--for %s: not a number of seconds", seconds);
-	until = sys_now_ms() + 1e3 * (double)v;
 	for (;;) {
 		double left = until - sys_now_ms();
-		int ms = !seconds ? -1 : left <= 0 ? 0 : left > 1e6 ? 1000000 : (int)left + 1;
+		int ms = !o->limited ? -1 : left <= 0 ? 0 : left > 1e6 ? 1000000 : (int)left + 1;
 		int n = poll(&end, 1, ms);
 
 		if (n > 0 || (n == 0 && ms == 0))
@@ -133,22 +130,28 @@ static int hold(struct hold *o, const struct gpu_host *h, char **words, int n, s
 		return -1;
 	printf("holding %zu GPUs\n", o->nfds / 2);
 	fflush(stdout);
-	return wait_for(signals, o->seconds, e);
+	return wait_for(signals, o, e);
 }
 
 int cmd_gpu_hold(const struct command *self, int argc, char **argv, struct err *e)
 {
+	const char *seconds = NULL;
 	struct hold o = {0};
 	struct gpu_host h;
 	const struct option_spec options[] = {
-		{"for", 0, OPTION_STRING, "SECONDS", "end by itself after so long", &o.seconds},
+		{"for", 0, OPTION_STRING, "SECONDS", "end by itself after so long", &seconds},
 		{"no-probe", 0, OPTION_FLAG, NULL, "do not ask the driver about the GPUs first",
 			&o.no_probe},
 		{0},
 	};
 	int rc, n = options_parse(self, options, argc, argv, false, e);
 
-	if (n < 0 || gpu_host_open(&h, e) < 0)
+	if (n < 0)
+		return -1;
+	o.limited = seconds != NULL;
+	if (seconds && str_u64(seconds, 1 << 30, &o.seconds) < 0)
+		return err_set(e, ERR_USAGE, "--for %s: not a number of seconds", seconds);
+	if (gpu_host_open(&h, e) < 0)
 		return -1;
 	rc = hold(&o, &h, argv + n, argc - n, e);
 	for (size_t k = 0; k < o.nfds; k++)
