@@ -9,7 +9,7 @@
 
 enum { EXPANDED_MAX = 128 * 1024 };
 
-static uint64_t cpus(const struct run_options *o)
+uint64_t bundle_cpus(const struct run_options *o)
 {
 	uint64_t have = workers_cores();
 	uint64_t asked = (uint64_t)o->cores;
@@ -50,33 +50,27 @@ static uint64_t mem_mib(const struct run_options *o)
 	return least >> 20;
 }
 
-static uint64_t gpus(const struct run_options *o)
-{
-	(void)o;
-	return 0; /* no option grants one */
-}
-
 static const struct {
 	const char *name;
 	uint64_t (*value)(const struct run_options *o);
 } names[] = {
-	{"cpus}", cpus},
+	{"cpus}", bundle_cpus},
 	{"memMiB}", mem_mib},
-	{"gpus}", gpus},
+	{"gpus}", NULL},
 };
 
 /* The value of what stands behind "${runtime:". Returns the length of its name, or 0. */
-static size_t look_up(const struct run_options *o, const char *p, uint64_t *v)
+static size_t look_up(const struct run_options *o, size_t gpus, const char *p, uint64_t *v)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (str_starts(p, names[i].name)) {
-			*v = names[i].value(o);
+			*v = names[i].value ? names[i].value(o) : gpus;
 			return strlen(names[i].name);
 		}
 	return 0;
 }
 
-char *bundle_expand(const struct run_options *o, const char *value, struct err *e)
+char *bundle_expand(const struct run_options *o, size_t gpus, const char *value, struct err *e)
 {
 	static const char start[] = "${runtime:";
 	auto_buf struct buf b = BUF_INIT(EXPANDED_MAX);
@@ -94,7 +88,7 @@ char *bundle_expand(const struct run_options *o, const char *value, struct err *
 		if (!*next)
 			break;
 		next += sizeof(start) - 1;
-		n = look_up(o, next, &v);
+		n = look_up(o, gpus, next, &v);
 		if (!n) {
 			err_set(e, ERR_CORRUPT, "image config: unknown variable %.60s", next - 10);
 			err_hint(e, "known are ${runtime:cpus}, ${runtime:memMiB} and "

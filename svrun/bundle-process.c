@@ -16,6 +16,7 @@
 #include "runtime/confine.h"
 #include "runtime/spec.h"
 #include "svrun/bundle.h"
+#include "svrun/run-mode.h"
 #include "svrun/tty.h"
 
 enum { ENV_FILE_MAX = 1 << 20, WORDS_MAX = 4096 };
@@ -58,7 +59,7 @@ static int image_strings(const struct bundle_request *r, const char *key, json_t
 		if (!s || strlen(s) != json_string_length(v))
 			return err_set(
 				e, ERR_CORRUPT, "image config: %s/%zu: expected a string", key, i);
-		text = bundle_expand(r->o, s, e);
+		text = bundle_expand(r->o, r->gpus, s, e);
 		if (!text)
 			return -1;
 		add(out, text);
@@ -165,7 +166,7 @@ static int set_late_env(const struct bundle_request *r, json_t *env, struct err 
 		if (!*name || strchr(name, '=') || !json_is_string(v))
 			return err_set(e, ERR_CORRUPT,
 				"label " RUNTIME_ENV_LABEL ": expected names and strings");
-		value = bundle_expand(r->o, json_string_value(v), e);
+		value = bundle_expand(r->o, r->gpus, json_string_value(v), e);
 		if (!value)
 			return err_ctx(e, "label " RUNTIME_ENV_LABEL ": %s", name);
 		pair = mem_printf("%s=%s", name, value);
@@ -216,20 +217,46 @@ static int add_env_file(json_t *env, const char *path, struct err *e)
 	return 0;
 }
 
+json_t *bundle_env(const struct run_options *o, struct err *e)
+{
+	json_t *env = json_array();
+	int rc = 0;
+
+	for (size_t i = 0; i < o->env_files.n && rc == 0; i++)
+		rc = add_env_file(env, o->env_files.v[i], e);
+	for (size_t i = 0; i < o->env.n && rc == 0; i++)
+		rc = add_env(env, o->env.v[i], "-e", e);
+	if (rc == 0)
+		return env;
+	json_decref(env);
+	return NULL;
+}
+
+/* Libraries that start a thread for each core of the host, where few may be used, make all of them
+ * wait for one another. */
+static void set_threads(const struct run_options *o, json_t *env)
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%" PRIu64, bundle_cpus(o));
+	for (const char *const *name = run_mode_thread_variables; *name; name++)
+		set_env_default(env, *name, number);
+}
+
 /* From nothing: the image's variables, then the user's (CVE-2021-21334). */
 static int make_env(const struct bundle_request *r, json_t *env, const char *home,
 	const char *hostname, struct err *e)
 {
 	const struct run_options *o = r->o;
+	const json_t *v;
+	size_t i;
 
 	if (image_strings(r, "Env", env, set_image_env, e) < 0 || set_late_env(r, env, e) < 0)
 		return -1;
-	for (size_t i = 0; i < o->env_files.n; i++)
-		if (add_env_file(env, o->env_files.v[i], e) < 0)
-			return -1;
-	for (size_t i = 0; i < o->env.n; i++)
-		if (add_env(env, o->env.v[i], "-e", e) < 0)
-			return -1;
+	json_array_foreach (r->env, i, v)
+		set_env(env, json_string_value(v));
+	if (run_mode_is_cpu(o))
+		set_threads(o, env);
 	set_env_default(
 		env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	set_env_default(env, "HOME", home);

@@ -32,8 +32,12 @@ int command_exec(const char *program, char *const *argv, struct err *e);
 /* Its path; to free(). NOT_FOUND. */
 char *command_find(const char *program, struct err *e) must_check;
 
-/* svrun/run.c */
+/* svrun/run-cmds.c */
 int cmd_run(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_restart(const struct command *self, int argc, char **argv, struct err *e);
+int cmd_start(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/instance-stop.c */
+int cmd_stop(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/gpu-hold-cmd.c */
 int cmd_gpu_hold(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/doctor-cmd.c */

@@ -17,7 +17,8 @@ static void print_one(const struct instance_info *i, bool quiet)
 	}
 	if (!i->running)
 		snprintf(status, sizeof(status), "exited (%d)", i->status);
-	printf("%-24s %-14s %s\n", i->id, status, i->image);
+	printf("%-24s %-14s %-8s %s\n", i->id, status, i->running && *i->gpus ? i->gpus : "-",
+		i->image);
 }
 
 int cmd_ps(const struct command *self, int argc, char **argv, struct err *e)
@@ -36,7 +37,7 @@ int cmd_ps(const struct command *self, int argc, char **argv, struct err *e)
 		return -1;
 	rc = instance_list(s.fd, &v, &n, e);
 	if (rc == 0 && !quiet)
-		printf("%-24s %-14s %s\n", "ID", "STATUS", "IMAGE");
+		printf("%-24s %-14s %-8s %s\n", "ID", "STATUS", "GPUS", "IMAGE");
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		print_one(&v[i], quiet);
 	if (rc == 0)

@@ -30,19 +30,26 @@ static int open_one(int all, const char *id, struct err *e)
 	return err_hint(e, "svrun ps lists them");
 }
 
-static char *image_of(int dir)
+static char *annotation(const struct json_doc *doc, const char *name)
+{
+	const char *text =
+		json_string_value(json_object_get(json_object_get(doc->root, "annotations"), name));
+
+	return mem_strdup(text ? text : "");
+}
+
+static void read_config(struct instance_info *i, int dir)
 {
 	struct json_doc doc;
-	const char *image;
-	char *copy;
 
-	if (json_doc_load(&doc, dir, "config.json", DOCUMENT_MAX, NULL) < 0)
-		return mem_strdup("");
-	image = json_string_value(
-		json_object_get(json_object_get(doc.root, "annotations"), INSTANCE_IMAGE));
-	copy = mem_strdup(image ? image : "");
+	if (json_doc_load(&doc, dir, "config.json", DOCUMENT_MAX, NULL) < 0) {
+		i->image = mem_strdup("");
+		i->gpus = mem_strdup("");
+		return;
+	}
+	i->image = annotation(&doc, INSTANCE_IMAGE);
+	i->gpus = annotation(&doc, INSTANCE_GPUS);
 	json_doc_fini(&doc);
-	return copy;
 }
 
 static int status_of(int dir)
@@ -60,7 +67,8 @@ static int status_of(int dir)
 
 static void describe(struct instance_info *i, int dir, const char *id)
 {
-	*i = (struct instance_info){.image = image_of(dir), .status = status_of(dir)};
+	*i = (struct instance_info){.status = status_of(dir)};
+	read_config(i, dir);
 	snprintf(i->id, sizeof(i->id), "%.*s", INSTANCE_ID_MAX, id);
 	i->running = i->status < 0;
 }
@@ -102,8 +110,10 @@ int instance_list(int root, struct instance_info **v, size_t *n, struct err *e)
 
 void instance_list_free(struct instance_info *v, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		free(v[i].image);
+		free(v[i].gpus);
+	}
 	free(v);
 }
 
@@ -172,6 +182,39 @@ void instance_close(struct instance_view *v)
 {
 	sys_close_ref(&v->dir);
 	sys_close_ref(&v->pidfd);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[32], line[128];
+	int parent = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "PPid: %d", &parent) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return parent;
+}
+
+int instance_supervisor(const struct instance_view *v)
+{
+	auto_buf struct buf text = BUF_INIT(64);
+	const char *second;
+	uint64_t pid;
+
+	if (v->pid <= 0 || file_read(v->dir, "pid", &text, NULL) < 0 || !text.len ||
+		!(second = strchr(text.data, '\n')))
+		return -1;
+	text.data[strlen(text.data) - 1] = '\0';
+	if (str_u64(second + 1, INT32_MAX, &pid) < 0)
+		return -1;
+	auto_fd int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	/* it is its parent as long as both are there: whoever has the number now is not */
+	return fd >= 0 && parent_of(v->pid) == (pid_t)pid ? steal_fd(&fd) : -1;
 }
 
 int instance_remove(int root, const char *id, struct err *e)

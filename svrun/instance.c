@@ -17,6 +17,8 @@
 #include "runtime/cgroup.h"
 #include "runtime/fs-mount.h"
 
+#define STATE "state.json"
+#define STATE_LAST "state.last"
 enum { CONFIG_MAX = 8 << 20, CREATE_TRIES = 16, KILLED = 137 };
 
 static bool is_name(const char *s)
@@ -101,6 +103,46 @@ int instance_create(
 	return -1;
 }
 
+/* ---- again ---- */
+
+int instance_again(struct instance *i, int root, const char *path, const char *id, struct err *e)
+{
+	struct instance got = {.again = true, .dir = -1};
+	auto_fd int all = sys_openat(root, "instances", O_RDONLY | O_DIRECTORY, 0);
+	auto_fd int dir = all < 0 || !is_name(id)
+				  ? -1
+				  : sys_openat(all, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (dir < 0) {
+		err_set(e, ERR_NOT_FOUND, "no container '%.80s'", id);
+		return err_hint(e, "svrun ps lists them");
+	}
+	if (sys_flock(dir, LOCK_EX | LOCK_NB) < 0)
+		return errno != EWOULDBLOCK
+			       ? err_sys(e, "lock container %s", id)
+			       : err_set(e, ERR_EXISTS, "container %s runs, or is being looked at",
+					 id);
+	if (faccessat(dir, STATE, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(e, ERR_NOT_FOUND, "container %s is being removed", id);
+	snprintf(got.id, sizeof(got.id), "%.*s", INSTANCE_ID_MAX, id);
+	got.path = mem_printf("%s/instances/%s", path, id);
+	got.all = steal_fd(&all);
+	got.dir = steal_fd(&dir);
+	*i = got;
+	return 0;
+}
+
+int instance_begin(struct instance *i, struct err *e)
+{
+	if (!i->again)
+		return 0;
+	if (sys_unlinkat(i->dir, "pid", 0) < 0 && errno != ENOENT)
+		return err_sys(e, "instance %s: its last pid", i->id);
+	if (sys_renameat(i->dir, STATE, i->dir, STATE_LAST) < 0)
+		return err_sys(e, "instance %s: its last state", i->id);
+	return 0;
+}
+
 /* upper/ is the root folder that the container sees: like the image's, whose own is below it. */
 static int make_folders(struct instance *i, int lower, struct err *e)
 {
@@ -108,6 +150,8 @@ static int make_folders(struct instance *i, int lower, struct err *e)
 
 	if (sys_fstat(lower, &st) < 0)
 		return err_sys(e, "root of the image");
+	if (i->again)
+		return 0;
 	if (sys_mkdirat(i->dir, "upper", 0755) < 0 || sys_mkdirat(i->dir, "work", 0700) < 0 ||
 		fchmodat(i->dir, "upper", st.st_mode & 07777, 0) < 0 ||
 		fchownat(i->dir, "upper", st.st_uid, st.st_gid, 0) < 0) {
@@ -188,9 +232,13 @@ int instance_overlay(struct instance *i, const char *lower, struct err *e)
 
 int instance_write(struct instance *i, const char *name, const char *text, size_t n, struct err *e)
 {
-	auto_fd int fd = sys_openat(i->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+	char temporary[64];
+	int len = snprintf(temporary, sizeof(temporary), "%s.new", name);
+	auto_fd int fd =
+		sys_openat(i->dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
 
-	if (fd < 0 || sys_write_all(fd, text, n) < 0) {
+	if (fd < 0 || (size_t)len >= sizeof(temporary) || sys_write_all(fd, text, n) < 0 ||
+		sys_renameat(i->dir, temporary, i->dir, name) < 0) {
 		err_sys(e, "instance %s: write %s", i->id, name);
 		return sys_hint_space(e, i->dir, n);
 	}
@@ -224,15 +272,10 @@ int instance_place(int all, const char *id, struct cgroup_place *p, struct err *
 
 int instance_started(struct instance *i, pid_t pid, struct err *e)
 {
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%d\n", (int)pid);
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%d\n%d\n", (int)pid, (int)getpid());
 
-	/* whoever waits for the file finds it whole */
-	if (instance_write(i, "pid.new", text, (size_t)n, e) < 0)
-		return -1;
-	if (sys_renameat(i->dir, "pid.new", i->dir, "pid") < 0)
-		return err_sys(e, "instance %s: write pid", i->id);
-	return 0;
+	return instance_write(i, "pid", text, (size_t)n, e);
 }
 
 /* ---- the end ---- */
@@ -244,7 +287,11 @@ static int write_state(int dir, int status, const char *error, struct err *e)
 		"{\n  \"status\": \"exited\",\n  \"exitCode\": %d%s%s%s\n}\n", status,
 		error ? ",\n  \"error\": \"" : "", error ? error : "", error ? "\"" : "");
 
-	return file_write(dir, "state.json", text, (size_t)n, 0600, e);
+	if (file_write(dir, STATE, text, (size_t)n, 0600, e) < 0)
+		return -1;
+	if (sys_unlinkat(dir, STATE_LAST, 0) < 0 && errno != ENOENT)
+		return err_sys(e, "remove " STATE_LAST);
+	return 0;
 }
 
 static int remove_folder(int all, const char *id, struct err *e)
@@ -274,7 +321,12 @@ void instance_abort(struct instance *i)
 {
 	struct err e = {0};
 
-	if (i->all >= 0 && i->dir >= 0 && remove_folder(i->all, i->id, &e) < 0)
+	if (i->again) {
+		/* there is none when it had not begun */
+		if (i->dir >= 0 && sys_renameat(i->dir, STATE_LAST, i->dir, STATE) < 0 &&
+			errno != ENOENT)
+			warn("instance %s: its last state: %s", i->id, strerror(errno));
+	} else if (i->all >= 0 && i->dir >= 0 && remove_folder(i->all, i->id, &e) < 0)
 		warn("%s", e.text); /* the error that led here is the one to report */
 	close_instance(i);
 }
@@ -302,7 +354,7 @@ static int sweep_one(int all, const char *id, struct err *e)
 	char state[INSTANCE_ID_MAX + 16];
 	struct cgroup_place place;
 
-	snprintf(state, sizeof(state), "%.*s/state.json", INSTANCE_ID_MAX, id);
+	snprintf(state, sizeof(state), "%.*s/" STATE, INSTANCE_ID_MAX, id);
 	if (faccessat(all, state, F_OK, 0) == 0)
 		return 0;
 	auto_fd int dir = sys_openat(all, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

@@ -1,10 +1,12 @@
 /* Instances: the folders ROOT/instances/ID/ of containers.
  *
  *   config.json   the OCI bundle's configuration, as it was started
+ *   options.json  the options it was started with, unless --rm (run-keep.h)
  *   hosts ...     small files that are bound over the image's
  *   upper/ work/  what the container wrote (overlayfs; never attached on the host)
- *   pid           once it has started: its first process
+ *   pid           once it has started: its first process, and the svrun that stays with it
  *   state.json    after its end, unless --rm: how it ended
+ *   state.last    while it is started again: the same
  *
  * Beside them ROOT/mountpoints/ has the folders and files that every container needs to mount on.
  *
@@ -27,6 +29,7 @@ struct instance {
 	int all;    /* ROOT/instances */
 	int dir;    /* the same, locked */
 	bool rm;
+	bool again; /* it has run before */
 };
 
 /* Make and lock the folder. root, path: the store's folder. name: the id; NULL: a random one. With
@@ -34,13 +37,21 @@ struct instance {
 int instance_create(struct instance *i, int root, const char *path, const char *name, bool rm,
 	struct err *e) must_check;
 
+/* Lock one that has ended, to start it again with all that it wrote. Until instance_begin() it
+ * stays as it is. Errors: NOT_FOUND, EXISTS (it runs, or somebody reads it). */
+int instance_again(
+	struct instance *i, int root, const char *path, const char *id, struct err *e) must_check;
+/* From now on it counts as one that runs: a svrun that is killed behind this leaves what the next
+ * one cleans up. */
+int instance_begin(struct instance *i, struct err *e) must_check;
+
 /* A detached overlay mount: the tree at `lower` with upper/ over it, and below it a tree of the
  * mount points that every container needs, so that upper/ has only what the container itself wrote.
  * nodev: devices are in /dev, which is another mount. Returns an fd. */
 int instance_overlay(struct instance *i, const char *lower, struct err *e) must_check;
 
-/* Write a small file of the folder; not synced: after a crash of the host nothing of it is needed.
- */
+/* Write a small file of the folder, whole or not at all, however we end; not synced: what a crash
+ * of the host leaves of an instance is not whole anyway. */
 int instance_write(
 	struct instance *i, const char *name, const char *text, size_t n, struct err *e) must_check;
 
@@ -56,7 +67,8 @@ int instance_place(int all, const char *id, struct cgroup_place *p, struct err *
 
 /* The end: remove the folder (rm), or write state.json. Closes i. */
 int instance_end(struct instance *i, int status, struct err *e) must_check;
-/* Remove what was made, before anything ran. Closes i. */
+/* Remove what was made, before anything ran; one that had run before is as it was then. Closes i.
+ */
 void instance_abort(struct instance *i);
 
 /* Clean up after instances whose svrun was killed: their processes, cgroups, and folders or states.
@@ -67,6 +79,7 @@ int instances_sweep(int root, struct err *e) must_check;
 struct instance_info {
 	char id[INSTANCE_ID_MAX + 1];
 	char *image; /* as it was named; "" when it got no further */
+	char *gpus;  /* "0,1", those that it has, or had */
 	bool running;
 	int status; /* exit status, when it is not running */
 };
@@ -88,6 +101,10 @@ struct instance_view {
 int instance_open(int root, const char *id, struct instance_view *v, struct err *e) must_check;
 void instance_close(struct instance_view *v);
 
+/* The svrun that stays with it, as a pidfd; -1: it has ended. A signal to it is passed on
+ * (supervise.h). */
+int instance_supervisor(const struct instance_view *v);
+
 /* Remove an instance that has ended, with all it wrote. EXISTS: it runs. NOT_FOUND, USAGE (no id).
  */
 int instance_remove(int root, const char *id, struct err *e) must_check;
@@ -96,6 +113,8 @@ int instance_remove(int root, const char *id, struct err *e) must_check;
  * its manifest. */
 #define INSTANCE_IMAGE "org.svrun.image"
 #define INSTANCE_MANIFEST "org.svrun.manifest"
+/* The annotation that says which GPUs it was given. */
+#define INSTANCE_GPUS "org.svrun.gpus"
 /* The annotation of config.json that says that the folder goes with the container. */
 #define INSTANCE_RM "org.svrun.rm"
 

@@ -79,6 +79,12 @@ static const struct command image_commands[] = {
 static const struct command commands[] = {
 	{"run", "IMAGE [COMMAND ARG...]", "run a command in a new container", 1, -1, cmd_run,
 		.full = "svrun run"},
+	{"stop", "ID...", "stop containers, and wait until they have ended", 1, -1, cmd_stop,
+		.full = "svrun stop"},
+	{"start", "ID", "start a container that ended again, with all it wrote", 1, 1, cmd_start,
+		.full = "svrun start"},
+	{"restart", "ID", "stop a container and start it again, also with other GPUs", 1, 1,
+		cmd_restart, .full = "svrun restart"},
 	{"ps", "", "list containers, also those that ended and were kept", 0, 0, cmd_ps,
 		.full = "svrun ps"},
 	{"rm", "ID...", "remove containers that ended, with all they wrote", 0, -1, cmd_rm,

@@ -93,7 +93,7 @@ static int check_pull(const char *s, struct err *e)
 	return err_set(e, ERR_USAGE, "--pull '%s': expected missing, always or never", s);
 }
 
-static int parse_values(struct run_options *o, struct err *e)
+int run_options_values(struct run_options *o, struct err *e)
 {
 	if (parse_bytes("--memory", o->memory, memory_min, &o->memory_bytes, e) < 0 ||
 		parse_bytes("--shm-size", o->shm_size, 4096, &o->shm_bytes, e) < 0 ||
@@ -106,10 +106,9 @@ static int parse_values(struct run_options *o, struct err *e)
 	return check_pull(o->pull, e);
 }
 
-int run_options_parse(
-	struct run_options *o, const struct command *self, int argc, char **argv, struct err *e)
+void run_options_table(struct run_options *o, struct option_spec table[RUN_OPTIONS_MAX])
 {
-	const struct option_spec table[] = {
+	const struct option_spec rows[] = {
 		{"rm", 0, OPTION_FLAG, NULL, "remove what it wrote when it ends", &o->rm},
 		{"name", 0, OPTION_STRING, "NAME", "name of the instance", &o->name},
 		{"interactive", 'i', OPTION_FLAG, NULL, "pass standard input on", &o->interactive},
@@ -135,6 +134,17 @@ int run_options_parse(
 		{"read-only", 0, OPTION_FLAG, NULL, "root cannot be written to", &o->read_only},
 		{"cap-add", 0, OPTION_LIST, "CAP", "one more capability, or ALL", &o->cap_add},
 		{"cap-drop", 0, OPTION_LIST, "CAP", "one capability less, or ALL", &o->cap_drop},
+		{"gpus", 0, OPTION_LIST, "GPUS",
+			"all, a number, or a list of index, UUID, bus or MIG device", &o->gpus},
+		{"gpus-shared", 0, OPTION_FLAG, NULL, "others who say so may have them, too",
+			&o->gpus_shared},
+		{"device", 0, OPTION_LIST, "DEVICE",
+			"/dev/PATH[:PATH[:rw]], a CDI name, or what goes with GPUs: imex=all",
+			&o->devices},
+		{"cdi-spec-dir", 0, OPTION_LIST, "DIR", "where CDI names are looked up",
+			&o->cdi_dirs},
+		{"mode", 0, OPTION_STRING, "MODE", "of the image's modes; cpu: without GPUs",
+			&o->mode},
 		{"stop-timeout", 0, OPTION_STRING, "SECONDS", "from SIGTERM to SIGKILL (10)",
 			&o->stop_timeout},
 		{"pull", 0, OPTION_STRING, "WHEN",
@@ -145,7 +155,6 @@ int run_options_parse(
 			&o->accepted},
 		{"timings", 0, OPTION_FLAG, NULL, "print what mount and start took", &o->timings},
 		{"detach", 'd', OPTION_ABSENT, NULL, "svrun run stays with the container", NULL},
-		{"gpus", 0, OPTION_ABSENT, NULL, "containers get no GPU yet", NULL},
 		{"insecure", 0, OPTION_ABSENT, NULL,
 			"svrun image pull has it; else the site's configuration (docs/config.md)",
 			NULL},
@@ -161,8 +170,18 @@ int run_options_parse(
 			"with --network host the ports are the host's", NULL},
 		{0},
 	};
-	int first = options_parse(self, table, argc, argv, true, e);
+	_Static_assert(sizeof(rows) <= RUN_OPTIONS_MAX * sizeof(*table), "more options");
+	memcpy(table, rows, sizeof(rows));
+}
 
+int run_options_parse(
+	struct run_options *o, const struct command *self, int argc, char **argv, struct err *e)
+{
+	struct option_spec table[RUN_OPTIONS_MAX];
+	int first;
+
+	run_options_table(o, table);
+	first = options_parse(self, table, argc, argv, true, e);
 	if (first < 0)
 		return -1;
 	o->image = argv[first++];
@@ -170,14 +189,35 @@ int run_options_parse(
 		first++;
 	o->words = argv + first;
 	o->nwords = (size_t)(argc - first);
-	return parse_values(o, e);
+	return run_options_values(o, e);
+}
+
+int run_options_parse_again(struct run_options *o, const struct command *self, int argc,
+	char **argv, int *first, struct err *e)
+{
+	static const char *const names[] = {"gpus", "gpus-shared", "device", "cdi-spec-dir", "mode",
+		"memory", "cpus", "pids", "shm-size", "env", "interactive", "tty", "stop-timeout",
+		"timings", NULL};
+	struct option_spec table[RUN_OPTIONS_MAX], some[RUN_OPTIONS_MAX] = {0};
+	size_t n = 0;
+
+	run_options_table(o, table);
+	for (const struct option_spec *t = table; t->name; t++)
+		for (size_t i = 0; names[i]; i++)
+			if (t->kind != OPTION_ABSENT && str_eq(t->name, names[i]))
+				some[n++] = *t;
+	*first = options_parse(self, some, argc, argv, true, e);
+	return *first < 0 ? -1 : run_options_values(o, e);
 }
 
 void run_options_fini(struct run_options *o)
 {
 	struct option_list *lists[] = {&o->env, &o->env_files, &o->volumes, &o->tmpfs, &o->cap_add,
-		&o->cap_drop, &o->ulimits, &o->secrets, &o->accepted};
+		&o->cap_drop, &o->ulimits, &o->secrets, &o->accepted, &o->gpus, &o->devices,
+		&o->cdi_dirs};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		option_list_fini(lists[i]);
+	free(o->own_words);
+	json_decref(o->kept);
 }

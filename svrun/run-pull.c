@@ -29,6 +29,13 @@ int run_find(const struct run_options *o, const struct config *c, struct store *
 	char text[REFERENCE_TEXT];
 	size_t n = 0;
 
+	if (o->digest) {
+		if (store_resolve(s, o->digest, d, e) == 0)
+			return 0;
+		return err_hint(e,
+			"the image that it was started from is no longer here; its files "
+			"are in the folder of the instance");
+	}
 	/* what was just pulled comes before a name of the store that happens to be the same */
 	if (!always(o) && store_resolve(s, o->image, d, NULL) == 0)
 		return 0;

@@ -13,8 +13,8 @@
 int run_pull(const struct run_options *o, struct err *e) must_check;
 
 /* The image in the store: by its name there, else by what the site's short names make of it, under
- * which run_pull() has put it. With --pull always the other way round. Errors: as store_resolve().
- */
+ * which run_pull() has put it. With --pull always the other way round. Of an instance that starts
+ * again: by its digest, whatever the name means by now. Errors: as store_resolve(). */
 int run_find(const struct run_options *o, const struct config *c, struct store *s, struct digest *d,
 	struct err *e) must_check;
 

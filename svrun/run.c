@@ -1,4 +1,6 @@
-/* svrun run: resolve, mount, bundle, create, supervise, in one process. */
+/* One start of a container: resolve, mount, bundle, create, supervise, in one process. */
+#include "svrun/run.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -15,12 +17,12 @@
 #include "images/mount.h"
 #include "images/store.h"
 #include "runtime/container.h"
-#include "runtime/self.h"
 #include "svrun/bundle.h"
-#include "svrun/command.h"
 #include "svrun/enter.h"
+#include "svrun/gpus.h"
 #include "svrun/instance.h"
-#include "svrun/run-models.h"
+#include "svrun/run-keep.h"
+#include "svrun/run-mode.h"
 #include "svrun/run-options.h"
 #include "svrun/run-policy.h"
 #include "svrun/run-pull.h"
@@ -79,15 +81,17 @@ static void timing(const struct run_options *o, const char *what, double since)
 }
 
 /* config.json: read by the runtime, and kept as the record of what ran. */
-static int make_spec(const struct bundle_request *r, struct spec *spec, struct err *e)
+static int make_spec(
+	const struct bundle_request *r, const struct gpus *gpus, struct spec *spec, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(CONFIG_MAX);
 	auto_json json_t *config = bundle_make(r, e);
 
-	if (!config)
+	if (!config || gpus_apply(gpus, config, e) < 0)
 		return -1;
 	json_text(config, true, &text);
-	if (instance_write(r->instance, "config.json", text.data, text.len, e) < 0)
+	if (instance_write(r->instance, "config.json", text.data, text.len, e) < 0 ||
+		run_keep(r->instance, r->o, r->digest, e) < 0)
 		return -1;
 	return spec_read(spec, config, "config.json", e);
 }
@@ -95,6 +99,9 @@ static int make_spec(const struct bundle_request *r, struct spec *spec, struct e
 struct running {
 	const struct run_options *o;
 	struct instance *instance;
+	json_t *config; /* the image's, in its mode */
+	json_t *env;    /* the caller's variables */
+	struct gpus *gpus;
 	const struct spec *spec;
 	struct supervise *sup;
 	int root, store;
@@ -135,11 +142,15 @@ static int run_container(struct running *r, int *status, struct err *e)
 	struct container *c;
 	int rc;
 
+	if (gpus_has_any(r->gpus) || r->instance->again) {
+		options.fill = gpus_fill;
+		options.fill_ctx = r->gpus;
+	}
 	if (make_filter(r, &filter, e) < 0)
 		return -1;
 	memcpy(options.stdio, r->sup->stdio, sizeof(options.stdio));
 	if (cgroup_place(&options.cgroup, r->spec->cgroups_path, options.id, false, e) < 0 ||
-		container_create(&c, &options, e) < 0)
+		instance_begin(r->instance, e) < 0 || container_create(&c, &options, e) < 0)
 		return -1;
 	sys_close_ref(&r->root); /* the container has it; its end must be the end of the mount */
 	rc = container_start(c, status, e);
@@ -186,11 +197,19 @@ static int run_instance(struct running *r, const struct source *s, int *status, 
 	r->root = instance_overlay(r->instance, s->mount.path, e);
 	if (r->root < 0)
 		return -1;
-	struct bundle_request request = {r->o, s->image.config, s->digest, r->instance,
-		s->mount.path, r->root, &models, s->store.path};
+	struct bundle_request request = {.o = r->o,
+		.image = r->config,
+		.env = r->env,
+		.gpus = gpus_count(r->gpus),
+		.digest = s->digest,
+		.instance = r->instance,
+		.lower = s->mount.path,
+		.rootfd = r->root,
+		.models = &models,
+		.store = s->store.path};
 	rc = models_read(&models, s->image.manifest, e);
 	if (rc == 0)
-		rc = make_spec(&request, &spec, e);
+		rc = make_spec(&request, r->gpus, &spec, e);
 	if (rc == 0) {
 		r->spec = &spec;
 		rc = run_with_spec(r, status, e);
@@ -208,7 +227,51 @@ static void hint_space(int fd, struct err *e)
 	sys_hint_space(e, fd, 0);
 }
 
-static int run(const struct run_options *o, int *status, struct err *e)
+/* What the image and the caller say, before anything is made. */
+static int read_both(struct running *r, const struct source *s, struct err *e)
+{
+	r->config = run_mode_config(s->image.config, r->o, e);
+	r->env = r->config ? bundle_env(r->o, e) : NULL;
+	return r->env ? 0 : -1;
+}
+
+static int find_gpus(struct running *r, struct err *e)
+{
+	struct gpus_ask ask = {
+		.o = r->o, .image = r->config, .env = r->env, .who = r->instance->id};
+	double begun = sys_now_ms();
+	int rc = gpus_open(&r->gpus, &ask, e);
+
+	timing(r->o, "gpus", begun);
+	return rc;
+}
+
+/* The instance is locked, and ours. */
+static int run_in(struct running *r, const struct source *s, int *status, struct err *e)
+{
+	int rc = find_gpus(r, e);
+
+	if (rc == 0)
+		rc = run_instance(r, s, status, e);
+	if (rc < 0)
+		hint_space(s->store.fd, e);
+	if (!r->started)
+		instance_abort(r->instance);
+	else if (instance_end(r->instance, *status, rc ? NULL : e) < 0 && rc == 0)
+		warn_of(e);
+	gpus_close(r->gpus);
+	return rc;
+}
+
+static int make_instance(struct instance *i, const struct source *s, const struct run_options *o,
+	const char *again, struct err *e)
+{
+	if (again)
+		return instance_again(i, s->store.fd, s->store.path, again, e);
+	return instance_create(i, s->store.fd, s->store.path, o->name, o->rm, e);
+}
+
+int run_start(const struct run_options *o, const char *again, int *status, struct err *e)
 {
 	struct source s = {.has_config = false};
 	struct instance i;
@@ -218,67 +281,19 @@ static int run(const struct run_options *o, int *status, struct err *e)
 
 	umask(022); /* the modes of small files and folders are what the container sees */
 	rc = source_open(&s, o, e);
-
 	timing(o, "mount", begun);
 	if (rc == 0)
-		rc = instance_create(&i, s.store.fd, s.store.path, o->name, o->rm, e);
+		rc = read_both(&r, &s, e);
+	if (rc == 0)
+		rc = make_instance(&i, &s, o, again, e);
 	if (rc < 0 && s.has_store)
 		hint_space(s.store.fd, e);
 	if (rc == 0) {
 		r.store = s.store.fd;
-		rc = run_instance(&r, &s, status, e);
-		if (rc < 0)
-			hint_space(s.store.fd, e);
-		if (!r.started)
-			instance_abort(&i);
-		else if (instance_end(&i, *status, rc ? NULL : e) < 0 && rc == 0)
-			warn_of(e);
+		rc = run_in(&r, &s, status, e);
 	}
+	json_decref(r.config);
+	json_decref(r.env);
 	source_close(&s);
 	return rc;
-}
-
-/* Start again from a read-only copy of our program: see self.h. The arguments are those that main
- * got. */
-static int protect(int argc, char **argv, struct err *e)
-{
-	auto_free char **again = mem_array((size_t)argc + 2, sizeof(*again));
-
-	again[0] = mem_strdup("svrun");
-	memcpy(again + 1, argv, (size_t)argc * sizeof(*argv));
-	if (self_protect(again, e) < 0)
-		return -1;
-	free(again[0]);
-	return 0;
-}
-
-static int check_root(struct err *e)
-{
-	if (geteuid() == 0)
-		return 0;
-	err_set(e, ERR_DENIED, "svrun run needs root");
-	return err_hint(e, "use sudo; running without root comes in a later version");
-}
-
-int cmd_run(const struct command *self, int argc, char **argv, struct err *e)
-{
-	struct run_options o = {.rm = false};
-	int rc, status = 125;
-
-	rc = run_options_parse(&o, self, argc, argv, e);
-	if (rc == 0 && check_root(e) == 0 && supervise_streams_open(e) == 0 &&
-		run_pull(&o, e) == 0 && run_policy(&o, e) == 0 &&
-		run_models(&o, e) == 0 && protect(argc, argv, e) == 0)
-		rc = run(&o, &status, e);
-	else
-		rc = -1;
-	if (rc < 0 && o.image && e->kind != ERR_NONE) {
-		err_ctx(e, "run %s", o.image);
-		if (status == 126 || status == 127) { /* the statuses that scripts look for */
-			err_print(e, "svrun");
-			rc = 0;
-		}
-	}
-	run_options_fini(&o);
-	return rc < 0 ? -1 : status;
 }

@@ -201,7 +201,7 @@ char *test_expand(const struct manifest *m, const char *text, struct err *e)
 	struct run_options o = {.cores = (double)cores(m),
 		.memory_bytes = (uint64_t)m->resources.memory_recommended << 20};
 
-	return bundle_expand(&o, text, e);
+	return bundle_expand(&o, 0, text, e);
 }
 
 static int add_expanded(struct words *w, const struct manifest *m, const char *option,
