@@ -36,6 +36,8 @@ char *command_find(const char *program, struct err *e) must_check;
 int cmd_run(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_restart(const struct command *self, int argc, char **argv, struct err *e);
 int cmd_start(const struct command *self, int argc, char **argv, struct err *e);
+/* svrun/gpu-allocate-cmd.c */
+int cmd_gpu_allocate(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/instance-stop.c */
 int cmd_stop(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/gpu-hold-cmd.c */

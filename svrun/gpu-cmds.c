@@ -9,5 +9,7 @@ const struct command gpu_commands[] = {
 	{"fits", "APP|IMAGE", "can an app run on this host's GPUs?", .program = "svrun-image"},
 	{"hold", "[GPU...]", "keep GPUs awake, so that the first to open one does not wait", 0, -1,
 		cmd_gpu_hold, .full = "svrun gpu hold"},
+	{"allocate", "[GPUS -- COMMAND...]", "GPUs for a program and all it starts; who has which",
+		0, -1, cmd_gpu_allocate, .full = "svrun gpu allocate"},
 	{0},
 };
