@@ -216,11 +216,4 @@ void manifest_check(struct reader *r, const struct manifest *m)
 	check_serve(r, m, root);
 	check_tests(r, m, root);
 	check_layers(r, m, root);
-	check_point(r, "/build");
-	if (json_object_get(json_object_get(root, "build"), "scan"))
-		reader_fault(r, "scan",
-			(struct fault){.code = SV_LATER,
-				.at_key = true,
-				.hint = "scan what `svrun image sbom` prints"},
-			"this version has no database of vulnerabilities");
 }

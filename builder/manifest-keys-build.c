@@ -137,7 +137,7 @@ static const struct key build_keys[] = {
 		SCHEMA_FIELD(struct manifest_build, sbom)},
 	{"provenance", V_ENUM, .choices = provenances,
 		SCHEMA_FIELD(struct manifest_build, provenance)},
-	{"scan", V_OBJECT, .of = &scan_schema},
+	{"scan", V_OBJECT, .of = &scan_schema, .present = offsetof(struct manifest_build, scan)},
 	{"squash", V_BOOL, SCHEMA_FIELD(struct manifest_build, squash)},
 	{"volatile", V_STRINGS, .set = true, .rule = &rule_abs_glob, .max = 1000,
 		SCHEMA_FIELD(struct manifest_build, volatiles)},

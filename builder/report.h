@@ -16,7 +16,7 @@ enum {
 	SV_SYNTAX = 0,       /* not JSON */
 	SV_UNKNOWN = 1,      /* unknown key */
 	SV_DUPLICATE = 2,    /* a key twice in one object */
-	SV_LATER = 3,        /* part of the language, but not of this version */
+	/* 3 was: not of this version yet */
 	SV_LIMIT = 4,        /* too long, too deep, too many */
 	SV_MISSING = 5,      /* required key */
 	SV_TYPE = 6,         /* of the wrong JSON type */

@@ -212,14 +212,51 @@ static int take_root(struct config *c, json_t *v, struct err *e)
 	return 0;
 }
 
-static int take_policy(struct config *c, json_t *v, struct err *e)
+static int take_path(char **out, const char *key, const json_t *v, struct err *e)
 {
 	const char *path = text_of(v);
 
 	if (!path || path[0] != '/')
-		return wrong(e, "policy", "an absolute path");
-	free(c->policy);
-	c->policy = mem_strdup(path);
+		return wrong(e, key, "an absolute path");
+	free(*out);
+	*out = mem_strdup(path);
+	return 0;
+}
+
+static int take_policy(struct config *c, json_t *v, struct err *e)
+{
+	return take_path(&c->policy, "policy", v, e);
+}
+
+static int take_vulnerabilities(struct config *c, json_t *v, struct err *e)
+{
+	return take_path(&c->vulnerabilities, "vulnerabilities", v, e);
+}
+
+static int take_roots(struct config *c, json_t *o, struct err *e)
+{
+	static const char *const keys[] = {"certificates", "log", NULL};
+	const char *name;
+	json_t *v;
+
+	if (!json_is_object(o))
+		return wrong(e, "roots", "an object");
+	json_object_foreach (o, name, v) {
+		auto_free char *where = mem_printf("roots: '%.100s'", name);
+
+		if (!json_is_object(v))
+			return wrong(e, where, "an object");
+		if (check_keys(where, v, keys, e) < 0)
+			return -1;
+		for (size_t i = 0; keys[i]; i++) {
+			const char *path = text_of(json_object_get(v, keys[i]));
+
+			if (!path || path[0] != '/')
+				return err_set(e, ERR_USAGE,
+					"%s: key '%s': expected an absolute path", where, keys[i]);
+		}
+	}
+	json_object_update(c->roots, o);
 	return 0;
 }
 
@@ -229,6 +266,8 @@ static const struct {
 } readers[] = {
 	{"root", take_root},
 	{"policy", take_policy},
+	{"vulnerabilities", take_vulnerabilities},
+	{"roots", take_roots},
 	{"mirrors", take_mirrors},
 	{"registries", take_registries},
 	{"short-names", take_short_names},
@@ -288,6 +327,7 @@ int config_load(struct config *c, struct err *e)
 	const char *path = getenv("SVRUN_CONFIG"), *root = getenv("SVRUN_ROOT");
 
 	*c = (struct config){.path = mem_strdup(path ? path : "/etc/svrun/config.json"),
+		.roots = json_object(),
 		.mirrors = json_object(),
 		.registries = json_object(),
 		.short_names = json_object(),
@@ -326,6 +366,8 @@ void config_fini(struct config *c)
 	free(c->path);
 	free(c->root);
 	free(c->policy);
+	free(c->vulnerabilities);
+	json_decref(c->roots);
 	json_decref(c->mirrors);
 	json_decref(c->registries);
 	json_decref(c->short_names);

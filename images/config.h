@@ -6,7 +6,10 @@
  *     "registries": { "registry.example:5000": { "mirrors": [...], "plain-http": true, ... } },
  *     "short-names": { "aliases": { "ubuntu": "registry.example/library/ubuntu" },
  *                      "search": ["registry.example/library"] },
- *     "policy": "/etc/svrun/policy.json" }             which images may be pulled and run (policy.h)
+ *     "policy": "/etc/svrun/policy.json",              which images may be pulled and run (policy.h)
+ *     "vulnerabilities": "/srv/vulnerabilities",       what is known of them (builder/vuln.h)
+ *     "roots": { "ours": { "certificates": "/etc/svrun/ca.pem", "log": "/etc/svrun/log.pub" } } }
+ *                                                      who may vouch for signers (identity.h)
  *
  * $SVRUN_ROOT wins over "root"; without either it is /var/lib/svrun for root, and
  * $XDG_DATA_HOME/svrun or ~/.local/share/svrun for others. A missing file is an empty one, unless
@@ -24,6 +27,8 @@ struct config {
 	char *path;               /* the file read, or the one that would be */
 	char *root;               /* absolute */
 	char *policy;             /* absolute; NULL: every image may be run */
+	char *vulnerabilities;    /* absolute; NULL: no data */
+	json_t *roots;            /* object of {certificates, log}: absolute paths; never NULL */
 	json_t *mirrors;          /* object of strings; never NULL */
 	json_t *registries;       /* by host, in lower case; never NULL */
 	json_t *short_names;      /* {"aliases": {...}, "search": [...]}; never NULL */

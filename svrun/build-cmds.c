@@ -15,6 +15,7 @@
 #include "svrun/build-request.h"
 #include "svrun/command.h"
 #include "svrun/output.h"
+#include "svrun/scan.h"
 #include "svrun/test.h"
 
 enum { JOBS_MAX = 64, APPS_MAX = 4096 };
@@ -80,8 +81,8 @@ static int export(const struct build_request *r, const struct app *a, struct sto
 	return 0;
 }
 
-static void print_result(
-	const struct build_request *r, const struct app *a, const struct build_result *b)
+static void print_result(const struct build_request *r, const struct app *a,
+	const struct build_result *b, json_t *scanned)
 {
 	char text[DIGEST_TEXT + 1];
 	const struct build_count *c = &b->count;
@@ -101,6 +102,8 @@ static void print_result(
 		"bytesUnpacked", (json_int_t)c->bytes_unpacked, "bytesCompressed",
 		(json_int_t)c->bytes_compressed, "bytesWritten", (json_int_t)c->bytes_written);
 
+	if (scanned)
+		json_object_set(j, "scan", scanned);
 	output_json(j);
 }
 
@@ -163,6 +166,7 @@ static int deliver(const struct build_request *r, const struct app *a, const str
 	const struct before *old, struct progress *p, struct err *e)
 {
 	const struct store_name *was = before_of(old, old->names[0]);
+	auto_json json_t *scanned = NULL;
 	int rc;
 
 	progress_note(p, "%s %s", old->names[0],
@@ -171,14 +175,16 @@ static int deliver(const struct build_request *r, const struct app *a, const str
 			      : "built");
 	if (r->choice.vars.n && was && !digest_eq(&was->manifest, &b->manifest))
 		progress_note(p, "%s was another image: --var is in no name", old->names[0]);
-	rc = r->test ? test(r, a, old, &b->manifest, e) : 0;
+	rc = a->m.build.scan ? scan_build(a, s, &b->manifest, p, &scanned, e) : 0;
+	if (rc == 0)
+		rc = r->test ? test(r, a, old, &b->manifest, e) : 0;
 	if (rc != 0)
 		return rc;
-	if ((r->test && build_set_names(&a->m, l, s, &b->manifest, e) < 0) ||
+	if (((r->test || a->m.build.scan) && build_set_names(&a->m, l, s, &b->manifest, e) < 0) ||
 		(r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
 		(r->push && push(r, a, s, p, e) < 0))
 		return -1;
-	print_result(r, a, b);
+	print_result(r, a, b, scanned);
 	return 0;
 }
 
@@ -217,12 +223,12 @@ static int build_locked(const struct build_request *r, struct app *a, const stru
 }
 
 /* 0, or the exit status when its tests fail. */
-static int build_app(
-	const struct build_request *r, const char *name, struct progress *p, struct err *e)
+static int build_app(const struct build_request *r, const char *name, size_t jobs,
+	struct progress *p, struct err *e)
 {
 	auto_free struct build_secret *secrets = mem_array(r->secrets.n, sizeof(*secrets));
 	struct build_options o = {.no_cache = r->no_cache,
-		.unnamed = r->test,
+		.jobs = jobs,
 		.secrets = secrets,
 		.nsecrets = r->secrets.n,
 		.accepted = {r->accepted.v, r->accepted.n},
@@ -237,9 +243,10 @@ static int build_app(
 		rc = app_open(&a, name, &r->choice, e);
 	if (rc == 0) {
 		o.config = &a.config;
+		o.unnamed = r->test || a.m.build.scan;
 		if (r->compression && codec_parse(r->compression, &codec) == 0)
 			o.codec = &codec;
-		rc = build_locked(r, &a, &o, p, e);
+		rc = scan_build_check(&a, e) < 0 ? -1 : build_locked(r, &a, &o, p, e);
 		app_close(&a);
 	}
 	for (size_t i = 0; i < r->secrets.n; i++)
@@ -358,11 +365,11 @@ static int check_request(struct build_request *r, size_t *jobs, struct err *e)
 	return 0;
 }
 
-static int build_one(
-	struct build_request *r, const struct build_job *job, struct progress *p, struct err *e)
+static int build_one(struct build_request *r, const struct build_job *job, size_t jobs,
+	struct progress *p, struct err *e)
 {
 	r->choice.matrix = job->matrix;
-	return build_app(r, job->app, p, e);
+	return build_app(r, job->app, jobs, p, e);
 }
 
 static int build(struct build_request *r, char **argv, int n, struct err *e)
@@ -381,7 +388,7 @@ static int build(struct build_request *r, char **argv, int n, struct err *e)
 			rc = err_set(e, ERR_USAGE,
 				"--push: of several images, the repository must end in a slash");
 		else if (apps.n == 1)
-			rc = build_one(r, &apps.v[0], p, e);
+			rc = build_one(r, &apps.v[0], jobs, p, e);
 		else
 			rc = build_many(r, apps.v, apps.n, jobs, p, e);
 	}
@@ -400,7 +407,8 @@ int cmd_image_build(const struct command *self, int argc, char **argv, struct er
 			&r.all},
 		{"locked", 0, OPTION_FLAG, NULL,
 			"fail when anything is other than when the lock was made", &r.locked},
-		{"jobs", 'j', OPTION_STRING, "N", "so many apps at a time", &r.jobs},
+		{"jobs", 'j', OPTION_STRING, "N", "so many apps, or steps of one, at a time",
+			&r.jobs},
 		{"test", 0, OPTION_FLAG, NULL, "run its tests: an image that fails goes nowhere",
 			&r.test},
 		{"push", 0, OPTION_STRING, "REF",

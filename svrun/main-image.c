@@ -32,6 +32,8 @@ static const struct command image_commands[] = {
 		.full = "svrun image sbom"},
 	{"provenance", "IMAGE", "what an image was built from: SLSA", 1, 1, cmd_image_provenance,
 		.full = "svrun image provenance"},
+	{"scan", "IMAGE", "which known vulnerabilities an image has, by the site's data", 1, 1,
+		cmd_image_scan, .full = "svrun image scan"},
 	{"why", "IMAGE PATH", "which input brought a file, and why that is there", 2, 2,
 		cmd_image_why, .full = "svrun image why"},
 	{"login", "HOST", "keep a user and password for a registry", 1, 1, cmd_image_login,

@@ -82,9 +82,6 @@ static const struct rule_case cases[] = {
 	{.code = 0, {.json = "{"}, {.json = "}"}},
 	{.code = 1, {.json = ", \"nam\": 1}"}, {.json = ", \"x-nam\": 1}"}},
 	{.code = 2, {.json = ", \"name\": \"b\"}"}, {.json = "}"}},
-	{.code = 3,
-		{.json = ", \"build\": {\"scan\": {\"failOn\": \"high\"}}}"},
-		{.json = ", \"build\": {}}"}},
 	{.code = 4,
 		{.json = ", \"x\": "
 			 "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"
