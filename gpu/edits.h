@@ -64,7 +64,7 @@ struct gpu_edits {
 	struct edit_netdev *netdevs;
 	struct edit_env *env;
 	uint32_t *gids;
-	const char **ld_dirs; /* folders in the container that the loader searches first */
+	const char **ld_dirs;        /* folders in the container that the loader searches first */
 	const struct ld_entry *libs; /* what is in those that need not be looked through */
 	size_t nlibs;
 	size_t nnodes, nmounts, nhooks, nlinks, nnetdevs, nenv, ngids, nld_dirs;
@@ -117,8 +117,12 @@ int gpu_edits_apply(const struct gpu_edits *x, const struct gpu_host *h, json_t 
  * ld_dirs (ldcache.h) and of compat (compat.h), params and gpus of /proc/driver/nvidia are covered.
  * Runs in the runtime's child, before the image's first instruction, in a mount namespace of its
  * own. Where the root's file system cannot be written to, files are bound over from a tmpfs, and
- * links that have no place are left out with a warning. Errors: UNSUPPORTED (glibc is too old for
- * the driver: names both versions), DENIED, SYSTEM. */
-int gpu_edits_fill(const struct gpu_edits *x, int root, struct err *e) must_check;
+ * links that have no place are left out with a warning. own: ids of the mounts that are the
+ * container's own (container_options.fill); nothing is written to another, which is a volume; nown
+ * 0: the root's alone. To be called for every start of an instance that ever had edits, with empty
+ * ones too: what an earlier start made and this one does not is taken back. Errors: UNSUPPORTED
+ * (glibc is too old for the driver: names both versions), DENIED, SYSTEM. */
+int gpu_edits_fill(const struct gpu_edits *x, int root, const uint64_t *own, size_t nown,
+	struct err *e) must_check;
 
 #endif

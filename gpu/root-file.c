@@ -22,9 +22,9 @@ static int mount_id(int fd, uint64_t *id, struct err *e)
 	return 0;
 }
 
-int root_files_open(struct root_files *f, int root, struct err *e)
+int root_files_open(struct root_files *f, int root, const uint64_t *own, size_t nown, struct err *e)
 {
-	*f = (struct root_files){.root = root, .tmpfs = -1};
+	*f = (struct root_files){.root = root, .own = own, .nown = nown, .tmpfs = -1};
 	return mount_id(root, &f->mount, e);
 }
 
@@ -76,12 +76,18 @@ int root_file_read(int root, const char *path, struct buf *b, struct err *e)
 
 /* ---- places ---- */
 
-/* 1: fd is in the root's own mount. */
+/* 1: fd is on a mount of the container's own. */
 static int is_ours(const struct root_files *f, int fd, struct err *e)
 {
 	uint64_t id;
+	bool ours;
 
-	return mount_id(fd, &id, e) < 0 ? -1 : id == f->mount;
+	if (mount_id(fd, &id, e) < 0)
+		return -1;
+	ours = id == f->mount;
+	for (size_t i = 0; i < f->nown && !ours; i++)
+		ours = id == f->own[i];
+	return ours;
 }
 
 /* Can this not be written to, whatever one does? */

@@ -11,11 +11,15 @@
 
 struct root_files {
 	int root;
-	uint64_t mount; /* the root's */
+	uint64_t mount;      /* the root's */
+	const uint64_t *own; /* other mounts that are the container's, by id */
+	size_t nown;
 	int tmpfs;      /* made when it is needed first, -1: not yet */
 	unsigned names; /* given to files of it */
 };
-int root_files_open(struct root_files *f, int root, struct err *e) must_check;
+/* root and own are borrowed. */
+int root_files_open(
+	struct root_files *f, int root, const uint64_t *own, size_t nown, struct err *e) must_check;
 void root_files_close(struct root_files *f);
 #define auto_root_files __attribute__((cleanup(root_files_close)))
 

@@ -128,7 +128,7 @@ static int step_fill(struct build *b, struct err *e)
 {
 	const struct container_options *o = b->c->o;
 
-	return o->fill ? o->fill(o->fill_ctx, b->place.root, e) : 0;
+	return o->fill ? o->fill(o->fill_ctx, b->place.root, b->place.own.ids, b->place.own.n, e) : 0;
 }
 
 /* An image may name a working directory that it does not have. */

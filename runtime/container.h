@@ -28,8 +28,9 @@ struct container_options {
 	const struct seccomp_prog *filter; /* compiled from spec->seccomp; NULL: none */
 	int door;          /* where it waits for START once released (door.h), or -1 */
 	/* Makes more in the container's root when its mounts are there, before anything of the
-	 * image runs, in the child; NULL: nothing. */
-	int (*fill)(void *ctx, int root, struct err *e);
+	 * image runs, in the child; NULL: nothing. own: ids of the mounts that are the container's
+	 * (mount-point.h); all others are volumes. */
+	int (*fill)(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e);
 	void *fill_ctx;
 	bool no_pivot;     /* chroot instead of pivot_root: the root is on an initramfs */
 	bool keep_keyring; /* stay in our session keyring */
