@@ -146,6 +146,15 @@ static int parse(struct global *g, int argc, char **argv, struct err *e)
 		{"cgroup-manager", 0, OPTION_STRING, "MANAGER",
 			"cgroupfs, systemd or disabled: none is made", &g->cgroup_manager},
 		{"criu", 0, OPTION_STRING, "FILE", "the criu program", &g->oci.criu},
+		{"cdi-spec-dir", 0, OPTION_LIST, "DIR",
+			"where CDI specs are (/etc/cdi, /var/run/cdi); may be given again",
+			&g->oci.cdi_dirs},
+		{"cdi-allow-hook", 0, OPTION_LIST, "FILE",
+			"a program that CDI specs may run as a hook; may be given again",
+			&g->oci.cdi_hooks},
+		{"no-cdi", 0, OPTION_FLAG, NULL,
+			"annotations cdi.k8s.io/* ask for nothing; hooks are run as they are",
+			&g->oci.no_cdi},
 		{"rootless", 0, OPTION_STRING, "WORD",
 			"true, false or auto: changes nothing, we see who runs us", &g->rootless},
 		{"debug", 0, OPTION_FLAG, NULL, "log where errors come from", &g->oci.debug},
@@ -308,5 +317,7 @@ int main(int argc, char **argv)
 		rc = err_set(&e, ERR_SYSTEM, "write stdout: not all could be written");
 	if (e.kind != ERR_NONE)
 		report(&g.oci, &e);
+	option_list_fini(&g.oci.cdi_dirs);
+	option_list_fini(&g.oci.cdi_hooks);
 	return rc >= 0 ? rc : e.kind == ERR_NONE ? 0 : 1;
 }

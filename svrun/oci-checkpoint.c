@@ -194,6 +194,7 @@ struct restoring {
 	const struct request *r;
 	struct state s;
 	struct spec spec;
+	struct oci_cdi cdi;
 	struct seccomp_prog filter; /* for exec */
 	struct restore restore;
 	int console;
@@ -295,7 +296,8 @@ static int restore(struct restoring *m, int *status, struct err *e)
 	const struct request *r = m->r;
 	bool terminal;
 
-	if (oci_read_bundle(&m->s, &m->spec, &m->filter, r->bundle, "config.json", e) < 0)
+	if (oci_read_bundle(r->o, &m->s, &m->spec, &m->cdi, &m->filter, r->bundle, "config.json",
+		    e) < 0)
 		return -1;
 	terminal = m->spec.process.given && m->spec.process.terminal;
 	if (terminal && r->detach && !r->console_socket)
@@ -323,6 +325,7 @@ static int restore_request(const struct request *r, int *status, struct err *e)
 	sys_close_ref(&m.console);
 	sys_close_ref(&m.restore.terminal);
 	seccomp_prog_fini(&m.filter);
+	oci_cdi_fini(&m.cdi);
 	spec_fini(&m.spec);
 	state_close(&m.s);
 	return rc;

@@ -77,8 +77,9 @@ static int recall_filter(struct seccomp_prog *filter, int filters, const struct 
 	return 1;
 }
 
-static int read_config(struct spec *spec, struct seccomp_prog *filter, int filters,
-	const struct buf *text, const char *name, struct err *e)
+static int read_config(const struct oci *o, struct oci_cdi *d, struct spec *spec,
+	struct seccomp_prog *filter, int filters, const struct buf *text, const char *name,
+	struct err *e)
 {
 	static const char *const keys[] = {"linux", "seccomp", NULL};
 	auto_buf struct buf cut = BUF_INIT(0);
@@ -86,11 +87,11 @@ static int read_config(struct spec *spec, struct seccomp_prog *filter, int filte
 	bool seen = json_find(text->data, text->len, keys, &from, &to);
 
 	if (seen && recall_filter(filter, filters, text, from, to, &cut)) {
-		if (spec_parse(spec, name, cut.data, cut.len, NULL) == 0)
+		if (oci_cdi_parse(o, d, spec, name, cut.data, cut.len, NULL) == 0)
 			return 0;
 		seccomp_prog_fini(filter); /* read again, so that places in errors are right */
 	}
-	if (spec_parse(spec, name, text->data, text->len, e) < 0)
+	if (oci_cdi_parse(o, d, spec, name, text->data, text->len, e) < 0)
 		return -1;
 	if (!spec->has_seccomp)
 		return 0;
@@ -101,8 +102,8 @@ static int read_config(struct spec *spec, struct seccomp_prog *filter, int filte
 	return 0;
 }
 
-int oci_read_bundle(struct state *s, struct spec *spec, struct seccomp_prog *filter,
-	const char *folder, const char *config, struct err *e)
+int oci_read_bundle(const struct oci *o, struct state *s, struct spec *spec, struct oci_cdi *d,
+	struct seccomp_prog *filter, const char *folder, const char *config, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(SPEC_MAX);
 	auto_free char *bundle = realpath(folder, NULL);
@@ -121,7 +122,7 @@ int oci_read_bundle(struct state *s, struct spec *spec, struct seccomp_prog *fil
 	}
 	if (!text.data)
 		return err_set(e, ERR_CORRUPT, "%s: empty", config);
-	if (read_config(spec, filter, filters, &text, config, e) < 0)
+	if (read_config(o, d, spec, filter, filters, &text, config, e) < 0)
 		return -1;
 	if (spec->has_seccomp && state_keep_filter(s, filter, e) < 0)
 		return -1;

@@ -26,6 +26,7 @@ struct making {
 	const struct request *r;
 	struct state s;
 	struct spec spec;
+	struct oci_cdi cdi;
 	struct container *c;
 	struct seccomp_prog filter;
 	int door, console;
@@ -148,6 +149,7 @@ static int create(struct making *m, struct err *e)
 	};
 
 	memcpy(o.stdio, m->stdio, sizeof(o.stdio));
+	oci_cdi_fill(&m->cdi, &o);
 	m->begun = true;
 	if (container_create(&m->c, &o, e) < 0) {
 		m->c = NULL;
@@ -230,7 +232,8 @@ static int run_foreground(struct making *m, int *status, struct err *e)
 
 static int make(struct making *m, int *status, struct err *e)
 {
-	if (oci_read_bundle(&m->s, &m->spec, &m->filter, m->r->bundle, m->r->config, e) < 0 ||
+	if (oci_read_bundle(m->r->o, &m->s, &m->spec, &m->cdi, &m->filter, m->r->bundle,
+		    m->r->config, e) < 0 ||
 		check_terminal(m, e) < 0)
 		return -1;
 	if (m->r->run && !m->spec.process.given)
@@ -274,6 +277,7 @@ static int create_or_run(const struct request *r, int *status, struct err *e)
 	sys_close_ref(&m.door);
 	sys_close_ref(&m.console);
 	seccomp_prog_fini(&m.filter);
+	oci_cdi_fini(&m.cdi);
 	spec_fini(&m.spec);
 	state_close(&m.s);
 	return rc;

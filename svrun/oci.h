@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "gpu/cdi.h"
 #include "svrun/command.h"
 #include "svrun/options.h"
 #include "svrun/state.h"
@@ -17,7 +18,9 @@ struct oci {
 	const char *root_path; /* --root */
 	const char *log, *log_format;
 	bool systemd_cgroup, no_cgroup, debug;
-	const char *criu; /* --criu PATH; NULL: looked up in PATH */
+	const char *criu;                       /* --criu PATH; NULL: looked up in PATH */
+	struct option_list cdi_dirs, cdi_hooks; /* --cdi-spec-dir, --cdi-allow-hook */
+	bool no_cdi;                            /* --no-cdi */
 };
 
 struct oci_verb {
@@ -34,10 +37,26 @@ int oci_open(
 	const struct oci *o, const char *id, bool lock, struct state *s, struct err *e) must_check;
 /* Write a pid into a file, as engines want it: no newline, replaced at once. */
 int oci_pid_file(const char *path, pid_t pid, struct err *e) must_check;
+
+/* What CDI and the toolkit's hooks add to a container (oci-cdi.c). Zeroed: nothing. */
+struct oci_cdi {
+	struct gpu_edits edits;
+	struct cdi cdi;
+};
+/* spec_parse(), with what annotations (cdi.k8s.io/...) and hooks of NVIDIA's toolkit ask for put
+ * into the config; where it has neither, nothing is opened. Nothing is in d on failure. */
+int oci_cdi_parse(const struct oci *o, struct oci_cdi *d, struct spec *spec, const char *name,
+	const char *text, size_t n, struct err *e) must_check;
+/* The work that is left for when the container's root is there; d lives until then. */
+struct container_options;
+void oci_cdi_fill(struct oci_cdi *d, struct container_options *o);
+void oci_cdi_fini(struct oci_cdi *d);
+
 /* Read a bundle's config, compile its filter (nothing in *filter without one), and keep both in a
- * new container's folder. */
-int oci_read_bundle(struct state *s, struct spec *spec, struct seccomp_prog *filter,
-	const char *folder, const char *config, struct err *e) must_check;
+ * new container's folder. d: what CDI adds, to oci_cdi_fini(). */
+int oci_read_bundle(const struct oci *o, struct state *s, struct spec *spec, struct oci_cdi *d,
+	struct seccomp_prog *filter, const char *folder, const char *config,
+	struct err *e) must_check;
 /* Fill the rest of the state from the config, and write it: before anything else is made. */
 int oci_describe(const struct oci *o, struct state *s, const struct spec *spec,
 	const char *console_socket, struct err *e) must_check;
