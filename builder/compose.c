@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "builder/compose-private.h"
+#include "builder/diversions.h"
 #include "builder/dpkg.h"
 #include "builder/engine.h"
 #include "builder/npm.h"
@@ -111,6 +112,8 @@ static int merge_debs(struct composed *c, struct work *w, struct err *e)
 	}
 	if (dpkg_prepare(c->tree, &w->m->apt, e) < 0)
 		return -1;
+	if (w->m->apt.configure == APT_DPKG)
+		diversions_place(w->debs, n, &c->arena);
 	for (size_t i = 0; i < n; i++) {
 		const struct lock_deb *d = &w->l->debs[i];
 		uint32_t o = compose_origin(c, &(struct origin){.kind = ORIGIN_DEB,

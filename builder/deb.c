@@ -351,6 +351,11 @@ void deb_fini(struct deb *d)
 	*d = (struct deb){0};
 }
 
+const char *deb_place(const struct deb *d, size_t i)
+{
+	return d->places && d->places[i] ? d->places[i] : d->data.v[i].path;
+}
+
 const struct deb_file *deb_file(const struct deb *d, const char *name)
 {
 	for (size_t i = 0; i < d->nfiles; i++)

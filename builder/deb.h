@@ -20,6 +20,8 @@ struct deb {
 	struct deb_file *files; /* the other members of control.tar, sorted by name */
 	size_t nfiles;
 	struct entries data;
+	const char **places; /* set by the caller (diversions.h): where an object of data goes, or
+				NULL for its own path; NULL: all go there */
 	struct arena arena;
 };
 
@@ -31,6 +33,8 @@ int deb_unpack(struct deb *d, int fd, const char *name, const struct prune *prun
 	struct err *e) must_check;
 void deb_fini(struct deb *d);
 
+/* Where object i of its data goes. */
+const char *deb_place(const struct deb *d, size_t i);
 /* A member of control.tar, or NULL. */
 const struct deb_file *deb_file(const struct deb *d, const char *name);
 /* A field of the control file; p is NULL when there is none. */

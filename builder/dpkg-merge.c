@@ -95,8 +95,8 @@ static const struct deb *find_owner(const struct merge *m, const struct node *no
 
 		for (size_t k = 0; d != m->deb && k < d->data.n; k++)
 			if (d->data.v[k].a.type != NODE_DIR && !d->data.v[k].pruned &&
-				str_eq(leaf(d->data.v[k].path), node->name) &&
-				rootfs_at(m->tree, d->data.v[k].path) == node &&
+				str_eq(leaf(deb_place(d, k)), node->name) &&
+				rootfs_at(m->tree, deb_place(d, k)) == node &&
 				same_content(object_attr(node), entry_attr(m, &d->data.v[k])))
 				return d;
 	}
@@ -158,19 +158,31 @@ static int decide(struct merge *m, const struct entry *en, struct err *e)
 	return settle(m, en, there, e);
 }
 
+/* Object i, where diversions have it; a hard link to one that is diverted follows it. */
+static struct entry placed(const struct deb *d, size_t i)
+{
+	struct entry en = d->data.v[i];
+
+	en.path = deb_place(d, i);
+	for (size_t k = 0; d->places && en.a.type == NODE_HARDLINK && k < d->data.n; k++)
+		if (str_eq(d->data.v[k].path, en.a.target))
+			en.a.target = deb_place(d, k);
+	return en;
+}
+
 int dpkg_merge(struct tree *t, const struct deb *d, uint32_t origin, const struct deb *const *all,
 	size_t n, struct err *e)
 {
 	struct merge m = {.tree = t, .deb = d, .origin = origin, .all = all, .n = n};
 
 	for (size_t i = 0; i < d->data.n; i++) {
-		const struct entry *en = &d->data.v[i];
-		int rc = en->pruned ? 0 : decide(&m, en, e);
+		struct entry en = placed(d, i);
+		int rc = en.pruned ? 0 : decide(&m, &en, e);
 
 		if (rc < 0)
 			return -1;
-		if (rc > 0 && !tree_put(t, en->path, &en->a, origin, e))
-			return err_ctx(e, "/%s", en->path);
+		if (rc > 0 && !tree_put(t, en.path, &en.a, origin, e))
+			return err_ctx(e, "/%s", en.path);
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "builder/alternatives.h"
 #include "builder/configure.h"
+#include "builder/diversions.h"
 #include "builder/prune.h"
 #include "builder/rootfs.h"
 
@@ -58,10 +59,10 @@ static char *info_path(const struct deb *d, const char *file)
 
 /* Did another package that Replaces this one take the path over? It is no longer in the list then.
  */
-static bool is_lost(const struct database *db, const struct entry *en)
+static bool is_lost(const struct database *db, const struct entry *en, const char *place)
 {
 	const struct node *n =
-		en->a.type == NODE_FILE && !en->pruned ? rootfs_at(db->r.tree, en->path) : NULL;
+		en->a.type == NODE_FILE && !en->pruned ? rootfs_at(db->r.tree, place) : NULL;
 	const struct attr *a = n ? n->link ? &n->link->a : &n->a : NULL;
 
 	if (!a || a->type == NODE_DIR || n->origin == db->r.origin)
@@ -78,7 +79,7 @@ static int write_list(const struct database *db, const struct deb *d, struct err
 	for (size_t i = 0; i < d->data.n; i++) {
 		const struct entry *en = &d->data.v[i];
 
-		if (is_lost(db, en))
+		if (is_lost(db, en, deb_place(d, i)))
 			continue;
 		if (strchr(en->path, '\n'))
 			return err_set(e, ERR_CORRUPT, "a file name with a line break in it");
@@ -339,6 +340,24 @@ static int check_holds(const struct database *db, struct err *e)
 	return 0;
 }
 
+/* Those that were made when files were unpacked; scripts find them there. */
+static int write_diversions(const struct database *db, struct err *e)
+{
+	struct arena a = {0};
+	auto_buf struct buf b = BUF_INIT(LIST_MAX);
+	struct diversion *v;
+	size_t n;
+	int rc;
+
+	if (db->apt->configure != APT_DPKG || rootfs_has(&db->r, "var/lib/dpkg/diversions"))
+		return 0;
+	v = diversions_find(db->debs, db->n, &a, &n);
+	diversions_text(v, n, &b);
+	rc = n ? write_buf(db, "var/lib/dpkg/diversions", &b, e) : 0;
+	arena_fini(&a);
+	return rc;
+}
+
 static int write_database(const struct database *db, struct err *e)
 {
 	static const char *const empty[] = {"available", "diversions", "statoverride"};
@@ -351,7 +370,8 @@ static int write_database(const struct database *db, struct err *e)
 			return err_ctx(e, "database entry of package %s", db->debs[i]->name);
 	}
 	if (write_buf(db, "var/lib/dpkg/status", &status, e) < 0 ||
-		rootfs_file(&db->r, "var/lib/dpkg/info/format", "1\n", 2, plain, e) < 0)
+		rootfs_file(&db->r, "var/lib/dpkg/info/format", "1\n", 2, plain, e) < 0 ||
+		write_diversions(db, e) < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
 		auto_free char *path = mem_printf("var/lib/dpkg/%s", empty[i]);

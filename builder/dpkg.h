@@ -15,7 +15,7 @@ int dpkg_prepare(struct tree *t, const struct manifest_apt *apt, struct err *e) 
 /* Merge one package's entries into the tree with `origin` (not 0). As with dpkg, a folder that is
  * there stays as it is, and a link does not take a folder's place. Two packages that ship one file
  * are an error that names both (CORRUPT), unless one Replaces the other (deb-control Replaces) or
- * the contents are equal. */
+ * the contents are equal. Objects go where d->places says (diversions.h). */
 int dpkg_merge(struct tree *t, const struct deb *d, uint32_t origin, const struct deb *const *all,
 	size_t n, struct err *e) must_check;
 

@@ -1,7 +1,8 @@
-/* `dpkg --configure -a` over the packages that compose_tree() left unpacked. */
+/* preinst scripts and `dpkg --configure -a` over the packages that compose_tree() left unpacked. */
 #include <string.h>
 
 #include "base/str.h"
+#include "builder/preinst.h"
 #include "builder/prune.h"
 #include "builder/rootfs.h"
 #include "builder/steps-private.h"
@@ -70,14 +71,17 @@ static bool is_first(const char *name)
 	return str_eq(name, first[0]) || str_eq(name, first[1]);
 }
 
-static const char *make_script(struct steps *s)
+static const char *make_script(struct steps *s, struct err *e)
 {
 	static const char configure[] = "dpkg --force-depends --configure";
 	const struct lock *l = s->x->l;
+	const struct rootfs r = {.tree = s->c->tree, .pool = s->x->pool};
 	auto_buf struct buf b = BUF_INIT(16 << 20);
 	bool any = false;
 
 	buf_printf(&b, "set -e\n");
+	if (preinst_text(&r, &b, e) < 0)
+		return NULL;
 	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++)
 		if (has_deb(l, first[i]))
 			buf_printf(&b, "%s %s\n", configure, first[i]);
@@ -118,6 +122,7 @@ int steps_add_dpkg(struct steps *s, struct step_list *l, struct err *e)
 		{"DEBIAN_FRONTEND", "noninteractive"}, {"LC_ALL", "C.UTF-8"}};
 	const struct manifest_apt *apt = &s->x->m->apt;
 	struct rootfs r = {.tree = s->c->tree};
+	const char *script;
 	struct step *st;
 
 	if (!apt->present || apt->configure != APT_DPKG || s->x->l->ndebs == 0)
@@ -130,7 +135,10 @@ int steps_add_dpkg(struct steps *s, struct step_list *l, struct err *e)
 	st->prune = prune_new(&apt->prune, e);
 	if (!st->prune)
 		return -1;
-	st->box.argv = make_argv(s, make_script(s));
+	script = make_script(s, e);
+	if (!script)
+		return -1;
+	st->box.argv = make_argv(s, script);
 	st->box.env = (struct pairs){
 		arena_dup(&s->arena, env, sizeof(env)), sizeof(env) / sizeof(env[0])};
 	st->box.files = arena_dup(&s->arena, &policy, sizeof(policy));

@@ -550,6 +550,101 @@ dpkg_app() { # NAME [JQ-FILTER]
 	[ "$(jq .count.stepsReused <<<"$out")" = 1 ] || fail "$out $err"
 }
 
+# Packages made up, in the mirror "local", beside Debian's: make_NAME fills $deb.
+local_repository() { # PACKAGE...
+	local p deb=$T/deb
+	need_program gpg
+	need_program apt-ftparchive
+	export GNUPGHOME=$T/gpg SVRUN_CONFIG=$T/config.json
+	mkdir -m 700 "$GNUPGHOME"
+	gpg --batch --quiet --passphrase '' --quick-generate-key test ed25519 sign never 2>/dev/null
+	gpg --batch --export >"$T/key.gpg"
+	mkdir -p "$T/repo/pool" "$T/repo/dists/x/main/binary-amd64"
+	for p in "$@"; do
+		rm -rf "$deb"
+		mkdir -p "$deb/DEBIAN" "$deb/usr/bin"
+		printf 'Package: %s\nVersion: 1\nArchitecture: all\nMaintainer: t <t@localhost>\nDescription: t\n' "$p" >"$deb/DEBIAN/control"
+		"make_$p"
+		chmod -f 755 "$deb/DEBIAN/"p* || true
+		dpkg-deb --root-owner-group -b "$deb" "$T/repo/pool/${p}_1_all.deb" >/dev/null
+	done
+	(cd "$T/repo" && apt-ftparchive packages pool >dists/x/main/binary-amd64/Packages &&
+		apt-ftparchive -o APT::FTPArchive::Release::Suite=x release dists/x >"$T/Release" &&
+		gpg --batch --quiet --clearsign -o dists/x/InRelease "$T/Release")
+	jq -n --arg r "file://$T/repo" '{mirrors: {local: $r}}' >"$SVRUN_CONFIG"
+}
+
+local_app() { # NAME PACKAGES(JSON): and the essential ones
+	mkdir -p "$T/$1"
+	cp "$T/key.gpg" "$T/$1"
+	dpkg_app "$1" ".apt.packages = [\"?essential\"] + $2
+		| .apt.sources += [{uri: \"mirror:local\", suites: [\"x\"], components: [\"main\"], signedBy: \"key.gpg\"}]"
+}
+
+make_alast() {
+	echo 'Depends: zfirst' >>"$deb/DEBIAN/control"
+	printf '#!/bin/sh\necho alast >>/srv/made/order\n' >"$deb/DEBIAN/preinst"
+	printf '#!/bin/sh\ncp -p /srv/made/order /srv/made/configured\n' >"$deb/DEBIAN/postinst"
+}
+
+make_zfirst() {
+	cat >"$deb/DEBIAN/preinst" <<-'END'
+		#!/bin/sh
+		set -e
+		echo made:x:777:777::/:/bin/false >>/etc/passwd
+		install -d -o made -m 750 /srv/made
+		{ echo "$0 $*"; env | grep ^DPKG_M | sort; pwd; ls "${0%/*}"; } >/srv/made/args
+		echo zfirst >>/srv/made/order
+	END
+}
+
+make_diverter() {
+	echo diverter >"$deb/usr/bin/tool"
+	printf '#!/bin/sh\nfor f in tool tac; do dpkg-divert --package diverter --quiet --add --rename --divert /usr/bin/$f.real /usr/bin/$f; done\n' \
+		>"$deb/DEBIAN/preinst"
+}
+
+make_diverted() {
+	echo diverted >"$deb/usr/bin/tool"
+	ln "$deb/usr/bin/tool" "$deb/usr/bin/tool-too"
+}
+
+make_failing() {
+	printf '#!/bin/sh\necho no luck; exit 3\n' >"$deb/DEBIAN/preinst"
+}
+
+make_sly() {
+	echo diverted >"$deb/usr/bin/tool"
+	printf '#!/bin/sh\nf=$(echo /usr/bin/tool); dpkg-divert --package sly --add --rename --divert $f.real $f\n' >"$deb/DEBIAN/preinst"
+}
+
+@test "dpkg mode: preinst scripts run in the order of what packages need, and divert files of others" {
+	need_root
+	new_store cache
+	local_repository alast zfirst diverter diverted failing sly
+	local_app one '["alast", "diverter", "diverted", "zutils"]'
+	local first
+	first=$("$SVRUN" image build -q "$APP") || fail "$(tail -n 20 "$SVRUN_ROOT/logs/one/dpkg.log")"
+	run_split "$SVRUN" run --rm one sh -c '
+		cat /srv/made/configured; stat -c "%U %a" /srv/made; cat /srv/made/args
+		cat /usr/bin/tool /usr/bin/tool.real /usr/bin/tool-too; stat -c %h /usr/bin/tool.real
+		dpkg-divert --list "*tool"; dpkg-divert --truename /usr/bin/tac; ls /usr/bin/tac*
+		dpkg -S /usr/bin/tool.real /bin/zcat.gzip; echo text | gzip | zcat; head -n 1 /bin/zcat.gzip; ls /var/lib/dpkg/tmp.ci'
+	expect_in "$(echo $out)" "zfirst alast made 750 /var/lib/dpkg/tmp.ci/preinst install DPKG_MAINTSCRIPT_ARCH=all DPKG_MAINTSCRIPT_DEBUG=0" \
+		"DPKG_MAINTSCRIPT_NAME=preinst DPKG_MAINTSCRIPT_PACKAGE=zfirst DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT=1 / control preinst diverter diverted diverted 2" \
+		"diversion of /usr/bin/tool to /usr/bin/tool.real by diverter /usr/bin/tac.real /usr/bin/tac.real" \
+		"diversion by diverter to: /usr/bin/tool.real diversion by zutils from: /bin/zcat" "text #!/bin/sh"
+	[[ $err == *"tmp.ci': No such file"* ]] || fail "$err"
+	[ "$first" = "$("$SVRUN" image build -q --no-cache "$APP")" ]
+	# What cannot be is said with the package.
+	local_app two '["failing"]'
+	build_fails
+	expect_in "$err" "no luck" "svrun: the preinst script of the package failing failed with exit status 3" "step dpkg failed"
+	local_app three '["sly", "diverted"]'
+	build_fails
+	expect_in "$err" "svrun: the preinst script of the package sly diverts /usr/bin/tool of diverted to /usr/bin/tool.real"
+}
+
 @test "dpkg mode: an alternative that nobody offers fails the step" {
 	need_root
 	new_store cache
