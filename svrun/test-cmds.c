@@ -150,9 +150,8 @@ static bool skip(const struct testing *x, struct test_result *r)
 {
 	if (r->test->disabled)
 		test_skip(r, "disabled");
-	else if (r->test->needs_gpu)
-		test_skip(r, x->has_gpu ? "it needs a GPU, and svrun run gives containers none yet"
-					: "it needs a GPU, and this host has none");
+	else if (r->test->needs_gpu && !x->has_gpu)
+		test_skip(r, "it needs a GPU, and this host has none");
 	else
 		return false;
 	return true;
@@ -233,6 +232,7 @@ static int run_all(
 		.signals = x->signals,
 		.logs = logs,
 		.m = test_subject_manifest(s),
+		.has_gpu = x->has_gpu,
 		.image = digest_text(&s->digest, digest)};
 	int rc = image && !logs ? -1 : 0;
 
@@ -417,11 +417,13 @@ int test_app(const char *app, const struct app_choice *choice, const struct test
 			.is_app = test_word_is_app(app),
 			.choice = *choice,
 			.image = o->image},
-		.has_gpu = test_has_gpu(),
 		.signals = -1};
 	struct err fault = {0};
-	int rc;
+	int rc = test_has_gpu(e);
 
+	if (rc < 0)
+		return -1;
+	x.has_gpu = rc > 0;
 	if (!x.from.is_app &&
 		(choice->mode || choice->matrix || choice->platform || choice->vars.n))
 		return err_set(e, ERR_USAGE,

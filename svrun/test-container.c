@@ -196,18 +196,24 @@ static int add_limits(struct words *w, const struct manifest *m, struct err *e)
 		       : 0;
 }
 
-char *test_expand(const struct manifest *m, const char *text, struct err *e)
+/* "none": an image that cannot do without is tested without, where there is no GPU. */
+static int add_gpus(struct words *w, uint32_t n, struct err *e)
+{
+	return n ? add_number(w, "--gpus", n, "", e) : add_option(w, "--gpus", "none", e);
+}
+
+char *test_expand(const struct manifest *m, uint32_t gpus, const char *text, struct err *e)
 {
 	struct run_options o = {.cores = (double)cores(m),
 		.memory_bytes = (uint64_t)m->resources.memory_recommended << 20};
 
-	return bundle_expand(&o, 0, text, e);
+	return bundle_expand(&o, gpus, text, e);
 }
 
-static int add_expanded(struct words *w, const struct manifest *m, const char *option,
+static int add_expanded(struct words *w, const struct test_container_options *o, const char *option,
 	const char *text, struct err *e)
 {
-	auto_free char *value = test_expand(m, text, e);
+	auto_free char *value = test_expand(o->m, o->gpus, text, e);
 
 	if (!value)
 		return -1;
@@ -225,22 +231,22 @@ static int make_words(struct words *w, const struct test_container *c,
 		add_option(w, "--network", "none", e) < 0 ||
 		add_option(w, "--stop-timeout", stop, e) < 0 ||
 		add_option(w, "--name", c->name, e) < 0 || add_limits(w, o->m, e) < 0 ||
-		add_option(w, "--user", o->user, e) < 0 ||
+		add_gpus(w, o->gpus, e) < 0 || add_option(w, "--user", o->user, e) < 0 ||
 		add_option(w, "--workdir", o->workdir, e) < 0)
 		return -1;
 	for (size_t i = 0; i < o->env.n; i++) {
 		auto_free char *pair = mem_printf("%s=%s", o->env.v[i].name, o->env.v[i].value);
 
-		if (add_expanded(w, o->m, "--env", pair, e) < 0)
+		if (add_expanded(w, o, "--env", pair, e) < 0)
 			return -1;
 	}
-	if (o->argv.n && add_expanded(w, o->m, "--entrypoint", o->argv.v[0], e) < 0)
+	if (o->argv.n && add_expanded(w, o, "--entrypoint", o->argv.v[0], e) < 0)
 		return -1;
 	w->image = w->n;
 	if (add(w, o->image, e) < 0 || add(w, "--", e) < 0)
 		return -1;
 	for (size_t i = 1; i < o->argv.n; i++)
-		if (add_expanded(w, o->m, NULL, o->argv.v[i], e) < 0)
+		if (add_expanded(w, o, NULL, o->argv.v[i], e) < 0)
 			return -1;
 	return 0;
 }
@@ -314,7 +320,7 @@ int test_container_start(struct test_container *c, struct store *s, int signals,
 	uint64_t r;
 
 	*c = (struct test_container){
-		.s = s, .m = o->m, .signals = signals, .pidfd = -1, .output = -1};
+		.s = s, .m = o->m, .gpus = o->gpus, .signals = signals, .pidfd = -1, .output = -1};
 	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
 		return err_sys(e, "getrandom");
 	snprintf(c->name, sizeof(c->name), "imagetest-%016" PRIx64, r);

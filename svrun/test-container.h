@@ -21,6 +21,7 @@ enum { TEST_OUTPUT_MAX = 1 << 20, TEST_LOG_MAX = 16 << 20, TEST_LOG_LINES = 40 }
 struct test_container {
 	struct store *s;
 	const struct manifest *m; /* borrowed, as in the options */
+	uint32_t gpus;            /* of the options */
 	int signals;              /* borrowed: a signalfd of what ends us, or -1 */
 	char name[INSTANCE_ID_MAX + 1];
 	char *log; /* path of its log */
@@ -38,6 +39,7 @@ struct test_container_options {
 	struct strings argv;        /* instead of the image's entrypoint and command; n 0: those */
 	struct pairs env;           /* on top of the image's */
 	const char *user, *workdir; /* NULL: the image's */
+	uint32_t gpus;              /* how many it is given */
 	bool capture;               /* keep standard output apart */
 	const char *log;            /* path; what was there is replaced */
 };
@@ -61,8 +63,9 @@ char *test_container_tail(const struct test_container *c);
 void test_container_note(const struct test_container *c, const void *p, size_t n);
 
 /* What a test says, with the variables that are only known at start (${runtime:cpus}) as the
- * container of m has them; malloc'ed. USAGE: an unknown one. */
-char *test_expand(const struct manifest *m, const char *text, struct err *e) must_check;
+ * container of m with so many GPUs has them; malloc'ed. USAGE: an unknown one. */
+char *test_expand(
+	const struct manifest *m, uint32_t gpus, const char *text, struct err *e) must_check;
 /* poll() that ends when somebody wants us to stop: -1 with DENIED "interrupted". ms -1: no limit.
  */
 int test_wait(int signals, struct pollfd *p, size_t n, int ms, struct err *e) must_check;

@@ -88,20 +88,21 @@ static int inside_open(struct inside *x, struct test_container *c, struct err *e
 	return -1;
 }
 
-static char *expanded(struct inside *x, const struct manifest *m, const char *text, struct err *e)
+static char *expanded(
+	struct inside *x, const struct test_container *c, const char *text, struct err *e)
 {
-	auto_free char *value = test_expand(m, text, e);
+	auto_free char *value = test_expand(c->m, c->gpus, text, e);
 
 	return value ? arena_strdup(&x->mem, value) : NULL;
 }
 
 static int set_args(
-	struct inside *x, const struct manifest *m, const struct strings *argv, struct err *e)
+	struct inside *x, const struct test_container *c, const struct strings *argv, struct err *e)
 {
 	const char **v = arena_alloc(&x->mem, (argv->n + 1) * sizeof(*v)); /* ends with NULL */
 
 	for (size_t i = 0; i < argv->n; i++) {
-		v[i] = expanded(x, m, argv->v[i], e);
+		v[i] = expanded(x, c, argv->v[i], e);
 		if (!v[i])
 			return -1;
 	}
@@ -110,7 +111,7 @@ static int set_args(
 }
 
 static int set_env(
-	struct inside *x, const struct manifest *m, const struct pairs *more, struct err *e)
+	struct inside *x, const struct test_container *c, const struct pairs *more, struct err *e)
 {
 	struct strings *env = &x->process.env;
 	const char **v = arena_alloc(&x->mem, (env->n + more->n + 1) * sizeof(*v));
@@ -119,7 +120,7 @@ static int set_env(
 	if (n)
 		memcpy(v, env->v, n * sizeof(*v));
 	for (size_t i = 0; i < more->n; i++) {
-		const char *value = expanded(x, m, more->v[i].value, e);
+		const char *value = expanded(x, c, more->v[i].value, e);
 		size_t at = 0, key = strlen(more->v[i].name) + 1;
 
 		if (!value)
@@ -156,14 +157,14 @@ static int set_user(struct inside *x, const char *user, struct err *e)
 	return 0;
 }
 
-static int set_process(
-	struct inside *x, const struct manifest *m, const struct test_process *p, struct err *e)
+static int set_process(struct inside *x, const struct test_container *c,
+	const struct test_process *p, struct err *e)
 {
 	x->process = x->spec.process;
 	x->process.terminal = false;
 	if (p->workdir)
 		x->process.cwd = p->workdir;
-	if (set_args(x, m, &p->argv, e) < 0 || set_env(x, m, &p->env, e) < 0)
+	if (set_args(x, c, &p->argv, e) < 0 || set_env(x, c, &p->env, e) < 0)
 		return -1;
 	return p->user ? set_user(x, p->user, e) : 0;
 }
@@ -279,7 +280,7 @@ int test_container_exec(struct test_container *c, const struct test_process *p, 
 
 	*status = TEST_NOT_RUNNING;
 	if (rc > 0) {
-		rc = set_process(x, c->m, p, e);
+		rc = set_process(x, c, p, e);
 		if (rc == 0)
 			rc = run_inside(c, x, deadline, &s, status, e);
 		inside_close(x);

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "gpu/inventory.h"
 #include "svrun/test-http.h"
 #include "svrun/test-probe.h"
 
@@ -18,14 +19,31 @@ enum {
 	STATUS_HIGH = 299
 };
 
-bool test_has_gpu(void)
+int test_has_gpu(struct err *e)
 {
-	static const char *const devices[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd"};
+	struct gpu_host h;
+	struct gpu_inventory i;
+	int rc, n = 0;
 
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
-		if (access(devices[i], F_OK) == 0)
-			return true;
-	return false;
+	if (gpu_host_open(&h, e) < 0)
+		return -1;
+	rc = gpu_inventory_read(&i, &h, e);
+	for (size_t k = 0; rc == 0 && k < i.n; k++)
+		n += !i.v[k].excluded;
+	if (rc == 0)
+		gpu_inventory_fini(&i);
+	gpu_host_close(&h);
+	return rc < 0 ? -1 : n > 0;
+}
+
+/* How many a container of the test gets: what the manifest wants, where the host has any. */
+static uint32_t gpus_of(const struct test_run *x, const struct manifest_test *t)
+{
+	const struct manifest_gpu *g = &x->m->gpu;
+	bool wanted = t->needs_gpu || (g->present && g->mode != GPU_NONE);
+	uint32_t n = g->count_default ? g->count_default : g->count_min;
+
+	return !wanted || !x->has_gpu ? 0 : n ? n : 1;
 }
 
 static void keep_tail(struct test_result *r, const struct test_container *c)
@@ -62,15 +80,17 @@ void test_run_fini(struct test_run *x)
 	stop_service(x);
 }
 
-static int start_service(struct test_run *x, const struct pairs *env, struct err *e)
+static int start_service(struct test_run *x, const struct manifest_test *t, struct err *e)
 {
 	auto_free char *log = mem_printf("%sservice.log", x->logs);
-	struct test_container_options o = {.m = x->m, .image = x->image, .log = log, .env = *env};
+	struct test_container_options o = {
+		.m = x->m, .image = x->image, .log = log, .env = t->env, .gpus = gpus_of(x, t)};
 	int rc;
 
 	if (test_container_start(&x->service, x->s, x->signals, &o, e) < 0)
 		return -1;
 	x->has_service = true;
+	x->gpus = o.gpus;
 	rc = test_container_await(&x->service, sys_now_ms() + START_MS, e);
 	if (rc == 0) {
 		char *ended = test_ended_text(&x->service);
@@ -90,7 +110,9 @@ static int need_service(struct test_run *x, struct test_result *r, struct err *e
 
 	if (x->has_service && !x->failure && test_container_ended(&x->service))
 		stop_service(x);
-	if (!x->has_service && start_service(x, &t->env, e) < 0)
+	if (x->has_service && x->gpus < gpus_of(x, t))
+		stop_service(x);
+	if (!x->has_service && start_service(x, t, e) < 0)
 		return -1;
 	if (!x->failure && t->after_readiness && !x->ready) {
 		rc = test_ready(&x->service, &x->m->health, t->timeout_ms, &why, e);
@@ -158,7 +180,8 @@ static int exec_alone(struct test_run *x, struct test_result *r, struct err *e)
 		.user = t->user,
 		.workdir = t->workdir,
 		.capture = true,
-		.log = log};
+		.log = log,
+		.gpus = gpus_of(x, t)};
 	auto_buf struct buf out = BUF_INIT(TEST_OUTPUT_MAX);
 	struct test_container c;
 	bool cut = false;

@@ -13,7 +13,9 @@ struct test_run {
 	const char *logs; /* folder, with a slash at its end: LOGS/TEST.log, LOGS/service.log */
 	const struct manifest *m; /* in the mode of the image */
 	const char *image;        /* by its digest */
+	bool has_gpu;             /* of test_has_gpu() */
 	struct test_container service;
+	uint32_t gpus; /* that the service has */
 	bool has_service, ready;
 	char *failure; /* why it did not become ready: for the tests that come after */
 };
@@ -24,7 +26,7 @@ int test_run_one(struct test_run *x, struct test_result *r, struct err *e) must_
 /* End the service. */
 void test_run_fini(struct test_run *x);
 
-/* Is there a GPU on this host? */
-bool test_has_gpu(void);
+/* Is there a GPU on this host? 1, 0, -1: its facts cannot be read. */
+int test_has_gpu(struct err *e) must_check;
 
 #endif

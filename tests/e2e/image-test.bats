@@ -250,8 +250,14 @@ expect_verdict() { # ID VERDICT [PART]
 	expect_verdict host failed "onnect"
 }
 
+# Where no GPU is seen, whatever this host has.
+no_gpus() {
+	"$TOP/tests/gpu/make-root" none "$T/none"
+	export SVRUN_GPU_ROOT=$T/none
+}
+
 @test "a test that needs a GPU is skipped, which is a failure unless that is allowed" {
-	[ ! -e /dev/nvidiactl ] && [ ! -e /dev/kfd ] || skip "there is a GPU"
+	no_gpus
 	make_service '[
 		{id: "gpu", stage: "run", type: "exec", needs: "gpu", argv: ["/bin/serve", "say"]},
 		{id: "nice", stage: "run", type: "exec", needs: "gpu", required: false, argv: ["/bin/serve", "say"]},
@@ -270,7 +276,7 @@ expect_verdict() { # ID VERDICT [PART]
 }
 
 @test "without a GPU, what wants one is tested in its mode cpu; modes have images of their own" {
-	[ ! -e /dev/nvidiactl ] && [ ! -e /dev/kfd ] || skip "there is a GPU"
+	no_gpus
 	make_service '[
 		{id: "which", stage: "run", type: "exec", argv: ["/bin/serve", "env", "MODE"], expect: {stdout: {equals: "cpu"}}},
 		{id: "plain", stage: "image", type: "metadata", expect: {env: {MODE: "gpu"}}},
