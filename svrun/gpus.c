@@ -335,9 +335,9 @@ int gpus_apply(const struct gpus *g, json_t *config, struct err *e)
 	return gpu_edits_apply(&g->edits, &g->host, config, e);
 }
 
-int gpus_fill(void *ctx, int root, struct err *e)
+int gpus_fill(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e)
 {
 	const struct gpus *g = ctx;
 
-	return gpu_edits_fill(&g->edits, root, e);
+	return gpu_edits_fill(&g->edits, root, own, nown, e);
 }

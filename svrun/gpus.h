@@ -29,7 +29,7 @@ size_t gpus_count(const struct gpus *g);
 int gpus_apply(const struct gpus *g, json_t *config, struct err *e) must_check;
 /* For container_options.fill; ctx is the struct gpus. Where there is nothing to do: undoes what
  * another start of the same instance has done. */
-int gpus_fill(void *ctx, int root, struct err *e) must_check;
+int gpus_fill(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e) must_check;
 bool gpus_has_any(const struct gpus *g);
 void gpus_close(struct gpus *g);
 
