@@ -36,7 +36,8 @@ static int open_at(const struct gpu_host *h, const char *path, int flags, int *f
 	const char *below = path;
 	int folder = folder_of(h, &below);
 
-	*fd = folder < 0 ? -1 : sys_open_beneath(folder, below, flags | O_NONBLOCK | O_NOCTTY, 0);
+	flags |= flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY;
+	*fd = folder < 0 ? -1 : sys_open_beneath(folder, below, flags, 0);
 	if (*fd >= 0)
 		return 1;
 	if (folder < 0 || errno == ENOENT || errno == ENOTDIR)

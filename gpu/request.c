@@ -19,7 +19,7 @@ static int bad(const char *text, struct err *e)
 {
 	char shown[STR_SHOWN];
 
-	err_set(e, ERR_USAGE, "--gpus: '%s' names no GPU", str_shown(text, shown));
+	err_set(e, ERR_USAGE, "'%s' names no GPU", str_shown(text, shown));
 	return err_hint(e,
 		"all, none, a number, or a list of: index (device=0), 0:1 (a MIG device), "
 		"UUID, PCI bus id; svrun gpu ls shows them");
@@ -46,7 +46,7 @@ static int add_names(struct gpu_request *r, const char *list, struct err *e)
 		if (!is_name(s, n))
 			return bad(list, e);
 		if (r->names.n == GPUS_MAX)
-			return err_set(e, ERR_USAGE, "--gpus: more than %d names", GPUS_MAX);
+			return err_set(e, ERR_USAGE, "more than %d names", GPUS_MAX);
 		add_name(r, s, n);
 		s = s[n] ? s + n + 1 : NULL;
 	}
@@ -64,7 +64,7 @@ static int add_count(struct gpu_request *r, const char *text, struct err *e)
 	if (str_u64(text, GPUS_MAX, &v) < 0 || r->count + v > GPUS_MAX)
 		return bad(text, e);
 	if (v == 0) {
-		err_set(e, ERR_USAGE, "--gpus: 0 is no number of GPUs");
+		err_set(e, ERR_USAGE, "0 is no number of GPUs");
 		return err_hint(e, "\"device=0\" is the GPU of index 0, \"none\" is no GPU");
 	}
 	r->count += (uint32_t)v;
@@ -101,15 +101,15 @@ int gpu_request_parse(struct gpu_request *r, const char *text, struct err *e)
 	char word[TEXT_MAX];
 
 	if (n >= sizeof(word))
-		return err_set(e, ERR_USAGE, "--gpus: longer than %d bytes", TEXT_MAX - 1);
+		return err_set(e, ERR_USAGE, "longer than %d bytes", TEXT_MAX - 1);
 	snprintf(word, sizeof(word), "%.*s", (int)(quoted ? n - 2 : n), text + quoted);
 	r->given = true;
 	if (add(r, word, e) < 0)
 		return -1;
 	if (r->none && (r->all || r->count || r->names.n))
-		return err_set(e, ERR_USAGE, "--gpus: \"none\" and GPUs at once");
+		return err_set(e, ERR_USAGE, "\"none\" and GPUs at once");
 	if (r->all && r->count)
-		return err_set(e, ERR_USAGE, "--gpus: \"all\" and a number at once");
+		return err_set(e, ERR_USAGE, "\"all\" and a number at once");
 	return 0;
 }
 

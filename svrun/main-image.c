@@ -75,9 +75,17 @@ static const struct command image_commands[] = {
 	{0},
 };
 
+static const struct command gpu_image_commands[] = {
+	{"fits", "APP|IMAGE", "can an app run on this host's GPUs?", 1, 1, cmd_gpu_fits,
+		.full = "svrun gpu fits"},
+	{0},
+};
+
 static const struct command commands[] = {
 	{"image", "COMMAND", "build, lock and verify images", .sub = image_commands,
 		.full = "svrun image"},
+	{"gpu", "COMMAND", "list and check the host's GPUs", .sub = gpu_image_commands,
+		.full = "svrun gpu"},
 	{0},
 };
 
