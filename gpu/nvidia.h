@@ -1,6 +1,7 @@
 /* From granted GPUs to edits, without the vendor's toolkit: nodes by minor with "rw", the driver
  * view, /proc's view of the GPUs, NVIDIA_VISIBLE_DEVICES=void (so that an engine's own hook adds
- * nothing), CUDA's order. Source: gpu.md 1.1 to 1.9. */
+ * nothing). CUDA's order of devices is left to the image: it only matters where GPUs differ, and
+ * there some programs count on the fastest being first. Source: gpu.md 1.1 to 1.9. */
 #ifndef GPU_NVIDIA_H
 #define GPU_NVIDIA_H
 
@@ -20,7 +21,8 @@ struct gpu_extras {
 /* One word of --device that is not a CDI name: "imex=3", "imex=all". USAGE lists the words. */
 int gpu_extras_parse(struct gpu_extras *x, const char *word, struct err *e) must_check;
 
-/* Errors: NOT_FOUND (a node or driver that is not there), DENIED. */
+/* g may be empty: then the driver's files alone (caps), or what extras name. caps 0: no files.
+ * Strings are copied. Errors: NOT_FOUND (a node or driver that is not there), DENIED. */
 int gpu_nvidia_edits(struct gpu_edits *x, const struct gpu_host *h, const struct gpu_inventory *i,
 	const struct gpu_grants *g, unsigned caps, const struct gpu_extras *extras,
 	struct err *e) must_check;
