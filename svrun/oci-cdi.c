@@ -127,11 +127,11 @@ int oci_cdi_parse(const struct oci *o, struct oci_cdi *d, struct spec *spec, con
 	return rc;
 }
 
-static int fill(void *ctx, int root, struct err *e)
+static int fill(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e)
 {
 	const struct gpu_edits *x = ctx;
 
-	return gpu_edits_fill(x, root, e);
+	return gpu_edits_fill(x, root, own, nown, e);
 }
 
 void oci_cdi_fill(struct oci_cdi *d, struct container_options *o)
