@@ -66,9 +66,9 @@ static int make_locked(struct instance *i, const char *name, struct err *e)
 			return err_sys(e, "make instance %s", i->id);
 		err_set(e, ERR_EXISTS, "an instance named %s exists", i->id);
 		return err_hint(e,
-			"choose another --name, or remove the folder instances/%s of "
-			"the store when it has ended",
-			i->id);
+			"choose another --name; when it has ended svrun start %s goes on with it, "
+			"and svrun rm %s removes it",
+			i->id, i->id);
 	}
 	i->dir = sys_openat(i->all, i->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (i->dir >= 0 && sys_flock(i->dir, LOCK_EX | LOCK_NB) == 0 &&
