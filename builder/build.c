@@ -61,6 +61,7 @@ struct digest build_key(const struct manifest *m, const struct lock *l, const en
 	services_key(m, &t);
 	image_modes_key(m, &t);
 	return digest_of(t.data, t.len);
+	steps_key(m, &t);
 }
 
 void build_names(const struct manifest *m, char **versioned, char **plain)

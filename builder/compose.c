@@ -10,6 +10,7 @@
 #include "builder/engine.h"
 #include "builder/npm.h"
 #include "builder/python.h"
+#include "builder/steps.h"
 #include "builder/services.h"
 
 /* ---- origins ---- */
@@ -475,5 +476,6 @@ struct digest compose_key(const struct manifest *m, const struct lock *l)
 	buf_printf(&b, "compose %s %" PRId64 " %s %s", ENGINE_VERSION, m->build.epoch,
 		digest_hex(&l->digest, hex), text.data);
 	services_key(m, &b);
+	steps_key(m, &b);
 	return digest_of(b.data, b.len);
 }

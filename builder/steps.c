@@ -120,6 +120,14 @@ static int run_list(struct steps *s, struct step_list *l, struct err *e)
 	return rc;
 }
 
+void steps_key(const struct manifest *m, struct buf *out)
+{
+	if (m->apt.present && m->apt.configure == APT_DPKG)
+		buf_printf(out, " dpkg/2"); /* preinst scripts */
+	if (m->nruns)
+		buf_printf(out, " run/2"); /* inputs name steps */
+}
+
 /* Each kind is listed when the steps before have run: it looks at what they left. */
 int steps_run(const struct step_context *x, struct composed *c, struct err *e)
 {

@@ -31,14 +31,16 @@ struct step_context {
 	const char *command;       /* that runs this build again, for errors; NULL: made up */
 };
 
-/* Code of these steps:
+/* Append what of the engine decides what these steps make: part of keys of images. */
+void steps_key(const struct manifest *m, struct buf *out);
+
+/* Run all, and merge what they changed into c->tree with an origin of their own. ERR_USAGE:
  *   SV061  /run/N/writes     it wrote outside
  *   SV067  /run/N/...        it reached a limit
  *   SV068  /run/N/inputs     it and one that it does not see wrote the same
- *   SV131  /run/N/secrets    a secret's bytes are in what it wrote */
-/* Run all, merge what they changed into c->tree with an origin of their own. ERR_USAGE SV061: a
- * step wrote outside `writes`; SV131: a secret's bytes in what it wrote, its name and log; a step
- * that failed: its last 40 lines, its log's path and the command that runs it again. */
+ *   SV069  /run/N            it wrote what no image can hold
+ *   SV131  /run/N/secrets    a secret's bytes are in what it wrote, its names or its log
+ * ERR_SYSTEM: one failed: its last 40 lines, its log's path and the command that runs it again. */
 int steps_run(const struct step_context *x, struct composed *c, struct err *e) must_check;
 
 #endif

@@ -460,6 +460,27 @@ start_build() { # [OPTION...]: until the step writes; $pid
 	expect_in "$err" "run:it failed"
 }
 
+@test "a hostile step gets nowhere, and what it may leave is what the image says" {
+	mkdir "$T/one"
+	gcc -O2 -static -o "$T/one/hostile" "$DATA/hostile-step.c"
+	step_app one "$(jq -n '[{id: "it", argv: ["/bin/hostile"], writes: ["/out/**", "/data/in"]}]')" \
+		'.files += [{dest: "/bin/hostile", from: "hostile", mode: "0755"}]'
+	sleep 1000 &
+	local pid=$!
+	"$SVRUN" image build -q "$APP" || fail "$(<"$SVRUN_ROOT/logs/one/run:it.log")"
+	kill "$pid" || fail "a process of the host was killed"
+	run_split "$SVRUN" run --rm one -c 'cd /out; ls -A; busybox stat -c "%n %a %F %h" fifo setuid hard; busybox readlink link; cat hard'
+	expect_in "$(echo $out)" "a?b fifo folder hard link setuid" "fifo 644 fifo 1 setuid 6755 regular file 1 hard 644 regular file 2" "/../../../etc/shadow v1"
+	[[ $out != *socket* && $out != *whiteout* ]] || fail "$out"
+	# Until it is collected, nobody else gets at what it wrote.
+	[ "$(stat -c %a "$SVRUN_ROOT")" = 700 ]
+	expect_no_step
+	# A path that no name reaches any more.
+	jq '.run[0].argv += ["dig"]' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	build_fails
+	expect_in "$err" "$APP/manifest.json:" "SV069 /run/0: step run:it: what it wrote, /out/" "a path longer than"
+}
+
 @test "a killed build leaves no process, and the next one takes the rest away" {
 	step_app one "$(script 'echo here; sleep 1234' '.timeoutMs = 0')" 'del(.run[0].timeoutMs)'
 	"$SVRUN" image build "$APP" >/dev/null 2>&1 &
