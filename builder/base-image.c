@@ -8,28 +8,49 @@
 #include "builder/image-input.h"
 #include "builder/local.h"
 
-enum { KEY_PATH_MAX = 4096 };
+enum { KEY_PATH = 64 };
 
 /* ---- locking ---- */
 
+/* The public key beside the manifest, open, and its path; -1. */
+static int open_key(const struct manifest *m, char path[KEY_PATH], struct err *e)
+{
+	int fd = local_open(m->dir, m->base.key, NULL, e);
+
+	snprintf(path, KEY_PATH, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
 static int check_signature(const struct manifest *m, struct store *s, struct err *e)
 {
-	char path[64];
+	char path[KEY_PATH];
 
-	if (m->base.verify_identity) {
-		err_set(e, ERR_UNSUPPORTED,
-			"/base/verify/identity: signatures without a key are not supported yet");
-		return err_hint(e, "name the public key in /base/verify/key");
-	}
+	if (m->base.identity)
+		return image_input_verify_identity(s, &m->base, e) < 0
+			       ? err_ctx(e, "/base/verify/identity")
+			       : 0;
 	if (!m->base.key)
 		return 0;
 
-	auto_fd int fd = local_open(m->dir, m->base.key, NULL, e);
+	auto_fd int fd = open_key(m, path, e);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (fd < 0 || image_input_verify(s, m->base.ref, &m->base.digest, path, e) < 0)
 		return err_ctx(e, "/base/verify/key: %s", m->base.key);
 	return 0;
+}
+
+bool base_image_admitted(
+	const struct manifest *m, const struct lock *l, const struct config *c, struct store *s)
+{
+	char path[KEY_PATH];
+	bool asked = m->base.key || m->base.identity || (c && c->policy);
+	auto_fd int fd = m->base.key ? open_key(m, path, NULL) : -1;
+
+	if (m->base.type != BASE_OCI || !asked)
+		return true;
+	return (!m->base.key || fd >= 0) && store_has(s, &l->base.manifest) &&
+	       image_input_recheck(
+		       s, &m->base, m->base.key ? path : NULL, &l->base.manifest, NULL) == 0;
 }
 
 /* Layers that carry files: an index of ours in the last one speaks of this image alone. */

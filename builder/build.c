@@ -15,6 +15,7 @@
 #include "builder/engine.h"
 #include "builder/group.h"
 #include "builder/image-config.h"
+#include "builder/image-input.h"
 #include "builder/image-modes.h"
 #include "builder/layer-cache.h"
 #include "builder/local.h"
@@ -40,6 +41,7 @@ struct build {
 	struct base_image *base; /* NULL: scratch */
 	json_t *base_config;
 	struct cache_share *share; /* of steps; NULL: none */
+	bool admitted;             /* what images it is made of may still be used: admitted() */
 	struct build_result *r;
 };
 
@@ -59,9 +61,9 @@ struct digest build_key(const struct manifest *m, const struct lock *l, const en
 	buf_printf(&t, " platform %s", m->platform ? m->platform : manifest_platform());
 	buf_printf(&t, " codec %s", codec ? codec_name(*codec) : "-");
 	services_key(m, &t);
+	steps_key(m, &t);
 	image_modes_key(m, &t);
 	return digest_of(t.data, t.len);
-	steps_key(m, &t);
 }
 
 void build_names(const struct manifest *m, char **versioned, char **plain)
@@ -453,7 +455,26 @@ static int look(struct build *b, struct err *e)
 {
 	if (local_check(b->l, b->m, b->pool, e) < 0)
 		return -1;
-	return b->o->no_cache ? 0 : cached_result(b, e);
+	return b->o->no_cache || !b->admitted ? 0 : cached_result(b, e);
+}
+
+/* A result that was made before is handed out only when what it is made of would be let in today:
+ * signatures and the policy are asked by what the store holds. Where that does not do, the build
+ * goes its way, which asks them with all that there is, and says why not. */
+static bool admitted(const struct build *b)
+{
+	const struct model_job models = models_of(b);
+
+	if (!base_image_admitted(b->m, b->l, b->o->config, b->s) || !model_admitted(&models))
+		return false;
+	for (size_t i = 0; b->o->config && i < b->m->nsources; i++)
+		if (b->m->sources[i].type == SOURCE_OCI)
+			for (size_t k = 0; k < b->l->nsources; k++)
+				if (str_eq(b->l->sources[k].id, b->m->sources[i].id) &&
+					image_input_admit(b->s, b->o->config, b->m->sources[i].url,
+						&b->l->sources[k].sha256, NULL) < 0)
+					return false;
+	return true;
 }
 
 /* What is to come, for who watches. */
@@ -511,8 +532,9 @@ static int import(struct build *b, struct err *e)
 	auto_free char *pulled = NULL;
 	const struct cache_share_site site = {
 		.config = b->o->config, .plain_http = b->o->plain_http};
-	int rc = cache_share_import(
-		b->s, &site, b->o->cache_from, &b->key, b->p, &b->r->manifest, &pulled, e);
+	int rc = b->admitted ? cache_share_import(b->s, &site, b->o->cache_from, &b->key, b->p,
+				       &b->r->manifest, &pulled, e)
+			     : 0;
 
 	if (rc == 0)
 		b->share = cache_share_open(&site, b->o->cache_from, b->p, e);
@@ -552,6 +574,7 @@ int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mi
 		b.how.codec = *o->codec;
 	if (lock_check(l, m, e) < 0 || model_gate(m, &o->accepted, e) < 0)
 		return -1;
+	b.admitted = admitted(&b);
 	rc = with_pool(&b, look, e);
 	r->cached = rc > 0;
 	if (rc == 0 && o->cache_from && !o->no_cache)

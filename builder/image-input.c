@@ -4,7 +4,9 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "builder/manifest.h"
 #include "builder/unpacked.h"
+#include "images/identity.h"
 #include "images/policy.h"
 #include "images/pool.h"
 #include "images/pull.h"
@@ -173,32 +175,94 @@ static int fetch_signatures(struct store *s, const struct config *c, const char 
 	return rc;
 }
 
-static int verify(struct store *s, const char *ref, const struct digest *digest,
-	struct sign_key *key, struct err *e)
+/* What must have signed an image: a key, or an identity. */
+struct wanted {
+	struct sign_key *key;
+	struct identity_root *root;
+	struct identity who;
+};
+
+static void wanted_fini(struct wanted *w)
+{
+	sign_key_free(w->key);
+	identity_root_free(w->root);
+}
+
+static int want_identity(struct wanted *w, const struct manifest_base *base, struct err *e)
 {
 	struct config c;
 	int rc;
 
-	if (sign_verify_image(s, digest, &key, 1, NULL) == 0)
+	*w = (struct wanted){0};
+	if (config_load(&c, e) < 0)
+		return -1;
+	rc = identity_root_load(&w->root, c.roots, base->root, e);
+	config_fini(&c);
+	w->who = (struct identity){w->root, base->issuer, base->subject};
+	return rc;
+}
+
+static int is_signed(
+	struct store *s, const struct wanted *w, const struct digest *digest, struct err *e)
+{
+	return w->key ? sign_verify_image(s, digest, &(struct sign_key *){w->key}, 1, e)
+		      : sign_verify_identity(s, digest, &w->who, e);
+}
+
+static int verify(struct store *s, const char *ref, const struct digest *digest,
+	const struct wanted *w, struct err *e)
+{
+	struct config c;
+	int rc;
+
+	if (is_signed(s, w, digest, NULL) == 0)
 		return 0;
 	if (str_starts(ref, STORE_PREFIX))
-		return sign_verify_image(s, digest, &key, 1, e);
+		return is_signed(s, w, digest, e);
 	if (config_load(&c, e) < 0)
 		return -1;
 	rc = fetch_signatures(s, &c, ref, digest, e);
 	config_fini(&c);
-	return rc < 0 ? -1 : sign_verify_image(s, digest, &key, 1, e);
+	return rc < 0 ? -1 : is_signed(s, w, digest, e);
 }
 
 int image_input_verify(struct store *s, const char *ref, const struct digest *digest,
 	const char *path, struct err *e)
 {
-	struct sign_key *key;
+	struct wanted w = {0};
 	int rc;
 
-	if (sign_key_load_public(&key, path, e) < 0)
+	if (sign_key_load_public(&w.key, path, e) < 0)
 		return -1;
-	rc = verify(s, ref, digest, key, e);
-	sign_key_free(key);
+	rc = verify(s, ref, digest, &w, e);
+	wanted_fini(&w);
 	return rc;
+}
+
+int image_input_verify_identity(struct store *s, const struct manifest_base *base, struct err *e)
+{
+	struct wanted w;
+	int rc;
+
+	if (want_identity(&w, base, e) < 0)
+		return -1;
+	rc = verify(s, base->ref, &base->digest, &w, e);
+	wanted_fini(&w);
+	return rc;
+}
+
+int image_input_recheck(struct store *s, const struct manifest_base *base, const char *key,
+	const struct digest *manifest, struct err *e)
+{
+	struct wanted w = {0};
+	int rc = 0;
+
+	if (key)
+		rc = sign_key_load_public(&w.key, key, e);
+	else if (base->identity)
+		rc = want_identity(&w, base, e);
+	if (rc == 0 && (key || base->identity))
+		rc = is_signed(s, &w, &base->digest, e);
+	wanted_fini(&w);
+	return rc < 0 ? -1 : admit_here(s, base->ref, manifest, e);
 }

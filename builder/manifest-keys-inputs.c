@@ -10,10 +10,20 @@
 /* ---- base ---- */
 
 static const struct choice base_types[] = {{"scratch", BASE_SCRATCH}, {"oci", BASE_OCI}, {0}};
+static const struct key identity_keys[] = {
+	{"issuer", V_STRING, .required = true, .rule = &rule_line,
+		SCHEMA_FIELD(struct manifest_base, issuer)},
+	{"subject", V_STRING, .required = true, .rule = &rule_line,
+		SCHEMA_FIELD(struct manifest_base, subject)},
+	{"root", V_STRING, .rule = &rule_line, SCHEMA_FIELD(struct manifest_base, root)},
+	{0},
+};
+static const struct schema identity_schema = {.keys = identity_keys};
+
 static const struct key verify_keys[] = {
 	{"key", V_STRING, .rule = &rule_local, SCHEMA_FIELD(struct manifest_base, key)},
-	{"identity", V_STRING, .rule = &rule_line,
-		SCHEMA_FIELD(struct manifest_base, verify_identity)},
+	{"identity", V_OBJECT, .of = &identity_schema,
+		.present = offsetof(struct manifest_base, identity)},
 	{0},
 };
 static const struct schema verify_schema = {.keys = verify_keys};

@@ -34,7 +34,9 @@ struct manifest_base {
 	enum base_type type;
 	const char *ref;                   /* OCI: a registry reference, or "store:NAME" */
 	struct digest digest;              /* of its manifest or index */
-	const char *key, *verify_identity; /* verify.key: PEM beside the manifest; or NULL */
+	const char *key; /* verify.key: PEM beside the manifest; or NULL */
+	bool identity;   /* verify.identity: who signed it without a key (images/identity.h) */
+	const char *issuer, *subject, *root; /* root: of the site's; NULL: its only one */
 };
 
 struct apt_source {

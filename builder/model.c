@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "builder/local.h"
+#include "images/models-move.h"
 
 /* ---- files ---- */
 
@@ -149,6 +150,23 @@ static int fetch_missing(const struct model_job *j, struct arena *a, struct err 
 	return n ? cache_fetch(j->s, v, n, j->p, e) : 0;
 }
 
+/* Files in the cache came with a signature that may be good no longer. */
+static bool is_admitted(const struct model_job *j, const struct manifest_model *m)
+{
+	const struct config *c = j->mirrors->config;
+
+	return m->source != MODEL_OCI || !c || !c->policy ||
+	       models_admitted(j->s, c, m->source_url, NULL) == 0;
+}
+
+bool model_admitted(const struct model_job *j)
+{
+	for (size_t i = 0; i < j->m->nmodels; i++)
+		if (goes_along(&j->m->models[i]) && !is_admitted(j, &j->m->models[i]))
+			return false;
+	return true;
+}
+
 static int fetch_from_registry(
 	const struct model_job *j, const struct manifest_model *m, struct err *e)
 {
@@ -163,7 +181,7 @@ static int fetch_from_registry(
 		missing = missing || !cache_has(j->s, &in);
 	}
 	arena_fini(&a);
-	return missing ? model_registry_fetch(j, m, f, n, e) : 0;
+	return missing || !is_admitted(j, m) ? model_registry_fetch(j, m, f, n, e) : 0;
 }
 
 static int check_all(const struct model_job *j, const struct manifest_model *m, struct err *e)

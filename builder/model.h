@@ -40,6 +40,9 @@ int model_lock(struct lock *l, const struct model_job *j, struct err *e) must_ch
 /* Have in the cache what goes into layers and artifacts; then look at what it is: a pickle by its
  * bytes without allowPickle (SV141), or a file that is not of the model's format, is refused. */
 int model_fetch(const struct model_job *j, struct err *e) must_check;
+/* Does the site's policy let in the artifacts in registries that the models come from, by the
+ * signatures that the store holds? false: no, or that cannot be told from here. */
+bool model_admitted(const struct model_job *j);
 /* The look alone, at one open file. path: below the target. */
 int model_check(
 	int fd, const char *id, const char *path, bool allow_pickle, struct err *e) must_check;

@@ -235,6 +235,23 @@ static int fetch_by(struct pulling *x, const struct registry_options *o,
 	return rc;
 }
 
+int models_admitted(struct store *s, const struct config *c, const char *ref, struct err *e)
+{
+	struct policy policy;
+	struct reference r;
+	size_t n;
+	int rc;
+
+	if (reference_expand(c, ref, &r, 1, &n, e) < 0 || policy_open(&policy, c, e) < 0)
+		return -1;
+
+	auto_free char *name = mem_printf("%s/%s", r.host, r.path);
+
+	rc = policy_verify(&policy, policy_find(&policy, name), s, name, &r.digest, e);
+	policy_close(&policy);
+	return rc;
+}
+
 int models_fetch(struct store *s, const struct config *c, const char *ref, struct digest *artifact,
 	struct progress *p, struct err *e)
 {

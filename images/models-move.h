@@ -21,6 +21,10 @@ int models_pull(struct registry *r, struct download *d, struct store *s, const j
  * into blobs/. The caller holds the pool until something leads to it. */
 int models_fetch(struct store *s, const struct config *c, const char *ref, struct digest *artifact,
 	struct progress *p, struct err *e) must_check;
+/* What the site's policy says of it, by the signatures that the store holds: nothing is fetched.
+ * DENIED. */
+int models_admitted(
+	struct store *s, const struct config *c, const char *ref, struct err *e) must_check;
 /* Is there anything to fetch? */
 int models_missing(struct store *s, const json_t *manifest, struct err *e) must_check;
 

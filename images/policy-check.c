@@ -3,13 +3,17 @@
 
 #include "base/str.h"
 #include "images/glob.h"
+#include "images/identity.h"
 #include "images/policy.h"
 #include "images/signature.h"
 
-/* A key of the policy, as it is today. */
+/* A key or an identity of the policy, as it is today. */
 struct signer {
 	const struct policy_key *of;
-	struct sign_key *key;
+	struct sign_key *key; /* NULL: an identity */
+	const char *name;
+	struct identity_root *root;
+	struct identity who;
 	bool expired, signed_it;
 };
 
@@ -22,6 +26,7 @@ static int load(const struct policy *p, struct signer *x, struct err *e)
 			: mem_printf("%.*s/%s", (int)(slash - p->path), p->path, x->of->file);
 	char id[DIGEST_HEX + 1];
 
+	x->name = x->of->name;
 	x->expired = x->of->until && strcmp(p->today, x->of->until) > 0;
 	if (sign_key_load_public(&x->key, path, e) < 0) {
 		if (e)
@@ -35,6 +40,24 @@ static int load(const struct policy *p, struct signer *x, struct err *e)
 		p->path, x->of->name, x->of->id, id, path);
 }
 
+static int load_identity(
+	const struct policy *p, const struct policy_identity *i, struct signer *x, struct err *e)
+{
+	auto_json json_t *none = json_object();
+
+	x->name = i->name;
+	if (identity_root_load(&x->root, p->roots ? p->roots : none, i->root, e) < 0)
+		return err_ctx(e, "%s: identity '%s'", p->path, i->name);
+	x->who = (struct identity){x->root, i->issuer, i->subject};
+	return 0;
+}
+
+/* why (unless NULL) is filled when an identity did not. */
+static bool is_by(const struct signature *x, const struct signer *by, struct err *why)
+{
+	return by->key ? signature_is_by(x, by->key) : identity_check(&by->who, x, NULL, why) == 0;
+}
+
 static bool fits(const struct policy_rule *r, const struct signature *x)
 {
 	return !r->identity || (x->reference && glob_matches(r->identity, x->reference));
@@ -46,7 +69,21 @@ struct signers {
 	const struct signatures *found;
 };
 
-/* What was found, each after "; ": what is by the policy's keys and did not do, else anything. */
+/* A signature by a key or an identity of the policy that did not do. */
+static void explain_one(const struct policy_rule *r, const struct signer *by,
+	const struct signature *x, struct buf *b)
+{
+	if (by->expired)
+		buf_printf(b, "; one by '%s', which was good until %s", by->name, by->of->until);
+	else if (!fits(r, x))
+		buf_printf(b, "; one by '%s' of the image as '%.200s', expected %s", by->name,
+			x->reference ? x->reference : "", r->identity);
+	else
+		buf_printf(b, "; one by '%s'", by->name);
+}
+
+/* What was found, each after "; ": what is by the policy's signers and did not do, and what is
+ * wrong with certificates; else anything. */
 static void explain(const struct policy_rule *r, const struct signers *g, struct buf *b)
 {
 	auto_free char *found = NULL;
@@ -55,19 +92,16 @@ static void explain(const struct policy_rule *r, const struct signers *g, struct
 	for (size_t i = 0; i < g->n; i++)
 		for (size_t k = 0; k < g->found->n; k++) {
 			const struct signature *x = &g->found->v[k];
+			struct err why = {0};
 
-			if (!signature_is_by(x, g->v[i].key))
+			if (is_by(x, &g->v[i], &why))
+				explain_one(r, &g->v[i], x, b);
+			else if (!g->v[i].key && x->certificate)
+				buf_printf(b, "; one (%s form) for '%s': %.300s", x->form,
+					g->v[i].name, why.text);
+			else
 				continue;
 			any = true;
-			if (g->v[i].expired)
-				buf_printf(b, "; one by '%s', which was good until %s",
-					g->v[i].of->name, g->v[i].of->until);
-			else if (!fits(r, x))
-				buf_printf(b, "; one by '%s' of the image as '%.200s', expected %s",
-					g->v[i].of->name, x->reference ? x->reference : "",
-					r->identity);
-			else
-				buf_printf(b, "; one by '%s'", g->v[i].of->name);
 		}
 	if (any)
 		return;
@@ -82,15 +116,15 @@ static int refuse(const struct policy *p, const struct policy_rule *r, const str
 	char text[DIGEST_TEXT + 1];
 
 	for (size_t i = 0; i < g->n; i++)
-		buf_printf(&who, "%s'%s'", i ? ", " : "", g->v[i].of->name);
+		buf_printf(&who, "%s'%s'", i ? ", " : "", g->v[i].name);
 	explain(r, g, &found);
 	return err_set(e, ERR_DENIED,
 		"%s (%s): the policy (%s %s) wants it signed by %s%.300s; found: %.700s", name,
 		digest_text(manifest, text), p->path, r->where,
-		r->nkeys == 1              ? ""
-		: r->threshold == r->nkeys ? "all of "
-		: r->threshold == 1        ? "one of "
-					   : "several of ",
+		g->n == 1              ? ""
+		: r->threshold == g->n ? "all of "
+		: r->threshold == 1    ? "one of "
+				       : "several of ",
 		who.data, found.data + 2);
 }
 
@@ -101,7 +135,7 @@ static uint64_t count(const struct policy_rule *r, struct signers *g)
 	for (size_t i = 0; i < g->n; i++) {
 		for (size_t k = 0; k < g->found->n && !g->v[i].signed_it; k++)
 			g->v[i].signed_it = !g->v[i].expired && fits(r, &g->found->v[k]) &&
-					    signature_is_by(&g->found->v[k], g->v[i].key);
+					    is_by(&g->found->v[k], &g->v[i], NULL);
 		n += g->v[i].signed_it;
 	}
 	return n;
@@ -111,32 +145,43 @@ static uint64_t count(const struct policy_rule *r, struct signers *g)
 static int check_distinct(const struct policy *p, const struct signers *g, struct err *e)
 {
 	for (size_t i = 0; i < g->n; i++)
-		for (size_t k = 0; k < i; k++) {
+		for (size_t k = 0; k < i && g->v[i].key; k++) { /* keys come first */
 			char a[DIGEST_HEX + 1], b[DIGEST_HEX + 1];
 
 			sign_key_id(g->v[i].key, a);
 			sign_key_id(g->v[k].key, b);
 			if (str_eq(a, b))
 				return err_set(e, ERR_USAGE, "%s: '%s' and '%s' are the same key",
-					p->path, g->v[k].of->name, g->v[i].of->name);
+					p->path, g->v[k].name, g->v[i].name);
 		}
+	return 0;
+}
+
+static int load_all(
+	const struct policy *p, const struct policy_rule *r, struct signer *v, struct err *e)
+{
+	for (size_t i = 0; i < r->nkeys; i++) {
+		v[i].of = &p->keys[r->keys[i]];
+		if (load(p, &v[i], e) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < r->nidentities; i++)
+		if (load_identity(p, &p->identities[r->identities[i]], &v[r->nkeys + i], e) < 0)
+			return -1;
 	return 0;
 }
 
 int policy_verify(const struct policy *p, const struct policy_rule *r, struct store *s,
 	const char *name, const struct digest *manifest, struct err *e)
 {
-	auto_free struct signer *v = mem_array(r->nkeys, sizeof(*v));
+	auto_free struct signer *v = mem_array(r->nkeys + r->nidentities, sizeof(*v));
 	struct signatures found = {0};
-	struct signers g = {v, r->nkeys, &found};
+	struct signers g = {v, r->nkeys + r->nidentities, &found};
 	int rc = policy_admits(p, r, name, e);
 
 	if (rc < 0 || r->action != POLICY_SIGNED)
 		return rc;
-	for (size_t i = 0; rc == 0 && i < g.n; i++) {
-		v[i].of = &p->keys[r->keys[i]];
-		rc = load(p, &v[i], e);
-	}
+	rc = load_all(p, r, v, e);
 	if (rc == 0)
 		rc = check_distinct(p, &g, e);
 	if (rc == 0)
@@ -144,7 +189,9 @@ int policy_verify(const struct policy *p, const struct policy_rule *r, struct st
 	if (rc == 0 && count(r, &g) < r->threshold)
 		rc = refuse(p, r, &g, name, manifest, e);
 	signatures_fini(&found);
-	for (size_t i = 0; i < g.n; i++)
+	for (size_t i = 0; i < g.n; i++) {
 		sign_key_free(v[i].key);
+		identity_root_free(v[i].root);
+	}
 	return rc;
 }

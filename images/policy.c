@@ -157,6 +157,42 @@ static int take_all_keys(struct reading *r, json_t *o)
 	return 0;
 }
 
+/* ---- identities ---- */
+
+static int take_identity(struct reading *r, const char *name, const json_t *o)
+{
+	static const char *const known[] = {"issuer", "subject", "root", NULL};
+	struct policy_identity *x = &r->p->identities[r->p->nidentities++];
+	auto_free char *where = mem_printf("/identities/%s", name);
+
+	x->name = arena_strdup(&r->p->arena, name);
+	if (check_keys(r, where, o, known) < 0 ||
+		take_text(r, where, o, "issuer", &x->issuer) < 0 ||
+		take_text(r, where, o, "subject", &x->subject) < 0 ||
+		take_text(r, where, o, "root", &x->root) < 0)
+		return -1;
+	if (!x->issuer || !x->subject)
+		return wrong(r, where, "missing key 'issuer' or 'subject'");
+	return 0;
+}
+
+static int take_all_identities(struct reading *r, json_t *o)
+{
+	const char *name;
+	json_t *v;
+
+	if (!o)
+		return 0;
+	if (!json_is_object(o) || json_object_size(o) > KEYS_MAX)
+		return wrong(r, "/identities", "expected an object of at most 256 identities");
+	r->p->identities =
+		arena_alloc(&r->p->arena, json_object_size(o) * sizeof(*r->p->identities));
+	json_object_foreach (o, name, v)
+		if (take_identity(r, name, v) < 0)
+			return -1;
+	return 0;
+}
+
 /* ---- rules ---- */
 
 static int take_action(struct reading *r, const char *where, const json_t *o, struct policy_rule *x)
@@ -173,36 +209,80 @@ static int take_action(struct reading *r, const char *where, const json_t *o, st
 	return wrong_in(r, where, "action", "expected accept, reject or signed");
 }
 
-static int find_key(struct reading *r, const char *where, const char *name, size_t *at)
+static bool key_is(const struct policy *p, size_t i, const char *name)
 {
-	auto_free char *text = mem_printf("'%.100s' is not one of /keys", name);
+	return str_eq(p->keys[i].name, name);
+}
 
-	for (*at = 0; *at < r->p->nkeys; ++*at)
-		if (str_eq(r->p->keys[*at].name, name))
-			return 0;
-	return wrong_in(r, where, "keys", text);
+static bool identity_is(const struct policy *p, size_t i, const char *name)
+{
+	return str_eq(p->identities[i].name, name);
+}
+
+/* A list of names of the n that there are, each once: twice would count twice. */
+static int take_numbers(struct reading *r, const char *where, const json_t *o, const char *key,
+	bool (*is)(const struct policy *p, size_t i, const char *name), size_t n, size_t **out,
+	size_t *count)
+{
+	struct strings names;
+
+	if (take_list(r, where, o, key, &names) < 0)
+		return -1;
+	*out = arena_alloc(&r->p->arena, names.n * sizeof(**out));
+	for (size_t i = 0; i < names.n; i++) {
+		size_t at = 0;
+
+		while (at < n && !is(r->p, at, names.v[i]))
+			at++;
+		if (at == n) {
+			auto_free char *text =
+				mem_printf("'%.100s' is not one of /%s", names.v[i], key);
+
+			return wrong_in(r, where, key, text);
+		}
+		for (size_t k = 0; k < *count; k++)
+			if ((*out)[k] == at)
+				return wrong_in(r, where, key, "the same one twice");
+		(*out)[(*count)++] = at;
+	}
+	return 0;
+}
+
+/* Where several must have signed, each signature must be of one of them only. */
+static int check_identities(struct reading *r, const char *where, const struct policy_rule *x)
+{
+	for (size_t i = 0; x->threshold > 1 && i < x->nidentities; i++) {
+		const struct policy_identity *a = &r->p->identities[x->identities[i]];
+
+		if (strpbrk(a->subject, "*?["))
+			return wrong_in(r, where, "identities",
+				"with a threshold above 1, subjects are no patterns");
+		for (size_t k = 0; k < i; k++)
+			if (str_eq(a->subject, r->p->identities[x->identities[k]].subject))
+				return wrong_in(r, where, "identities", "the same subject twice");
+	}
+	return 0;
 }
 
 static int take_signers(
 	struct reading *r, const char *where, const json_t *o, struct policy_rule *x)
 {
-	struct strings names;
+	bool has_keys = json_object_get(o, "keys"), others = json_object_get(o, "identities");
 
-	if (take_list(r, where, o, "keys", &names) < 0)
+	if ((has_keys || !others) &&
+		take_numbers(r, where, o, "keys", key_is, r->p->nkeys, &x->keys, &x->nkeys) < 0)
 		return -1;
-	x->keys = arena_alloc(&r->p->arena, names.n * sizeof(*x->keys));
-	for (size_t i = 0; i < names.n; i++) {
-		if (find_key(r, where, names.v[i], &x->keys[x->nkeys]) < 0)
-			return -1;
-		for (size_t k = 0; k < x->nkeys; k++) /* twice would count twice */
-			if (x->keys[k] == x->keys[x->nkeys])
-				return wrong_in(r, where, "keys", "the same key twice");
-		x->nkeys++;
-	}
+	if (others && take_numbers(r, where, o, "identities", identity_is, r->p->nidentities,
+			      &x->identities, &x->nidentities) < 0)
+		return -1;
 	x->threshold = 1;
 	if (json_object_get(o, "threshold") &&
-		(json_u64(o, "threshold", x->nkeys, &x->threshold, NULL) < 0 || !x->threshold))
-		return wrong_in(r, where, "threshold", "expected a number from 1 to that of keys");
+		(json_u64(o, "threshold", x->nkeys + x->nidentities, &x->threshold, NULL) < 0 ||
+			!x->threshold))
+		return wrong_in(r, where, "threshold",
+			"expected a number from 1 to that of keys and identities");
+	if (check_identities(r, where, x) < 0)
+		return -1;
 	return take_text(r, where, o, "identity", &x->identity);
 }
 
@@ -210,8 +290,9 @@ static int take_rule(struct reading *r, const char *where, const json_t *o, bool
 	struct policy_rule *x)
 {
 	static const char *const known[] = {
-		"match", "action", "keys", "threshold", "identity", "reason", NULL};
-	static const char *const of_signed[] = {"keys", "threshold", "identity", NULL};
+		"match", "action", "keys", "identities", "threshold", "identity", "reason", NULL};
+	static const char *const of_signed[] = {
+		"keys", "identities", "threshold", "identity", NULL};
 
 	x->where = arena_strdup(&r->p->arena, where);
 	if (check_keys(r, where, o, has_match ? known : known + 1) < 0 ||
@@ -248,7 +329,8 @@ static int take_rules(struct reading *r, const json_t *list)
 
 static int take(struct reading *r, json_t *root)
 {
-	static const char *const known[] = {"schema", "keys", "default", "rules", NULL};
+	static const char *const known[] = {
+		"schema", "keys", "identities", "default", "rules", NULL};
 	const char *schema;
 
 	if (check_keys(r, "", root, known) < 0 || take_text(r, "", root, "schema", &schema) < 0)
@@ -258,6 +340,7 @@ static int take(struct reading *r, json_t *root)
 	if (!json_object_get(root, "default"))
 		return wrong(r, "", "missing key 'default': what holds when no rule matches");
 	if (take_all_keys(r, json_object_get(root, "keys")) < 0 ||
+		take_all_identities(r, json_object_get(root, "identities")) < 0 ||
 		take_rules(r, json_object_get(root, "rules")) < 0)
 		return -1;
 	return take_rule(r, "/default", json_object_get(root, "default"), false, &r->p->otherwise);
@@ -298,12 +381,16 @@ int policy_open(struct policy *p, const struct config *c, struct err *e)
 			e->kind = ERR_USAGE; /* callers take NOT_FOUND for a missing image */
 		return err_ctx(e, "policy of %s", c->path);
 	}
-	return policy_parse(p, c->policy, b.data ? b.data : "", b.len, e);
+	if (policy_parse(p, c->policy, b.data ? b.data : "", b.len, e) < 0)
+		return -1;
+	p->roots = json_incref(c->roots);
+	return 0;
 }
 
 void policy_close(struct policy *p)
 {
 	arena_fini(&p->arena);
+	json_decref(p->roots);
 	free(p->path);
 	*p = (struct policy){0};
 }

@@ -2,9 +2,10 @@
  *
  *   { "schema": "svrun.policy/1",
  *     "keys": { "release": { "file": "release.pub", "id": "HEX", "until": "2027-01-31" } },
- *     "default": { "action": "reject" },
- *     "rules": [ { "match": ["registry.example/prod-*"], "action": "signed",
- *                  "keys": ["release"], "threshold": 1, "identity": "registry.example/prod-*" } ] }
+ *     "identities": { "ci": { "issuer": "https://...", "subject": "a@b.example", "root": "ours" }
+ * }, "default": { "action": "reject" }, "rules": [ { "match": ["registry.example/prod-*"],
+ * "action": "signed", "keys": ["release"], "threshold": 1, "identity": "registry.example/prod-*" }
+ * ] }
  *
  * The first rule with a matching pattern decides, else the default. An image is known by the
  * repository that it came from ("host/path"), one that was made here by its name without the tag:
@@ -25,12 +26,21 @@ struct policy_key {
 	const char *until; /* YYYY-MM-DD, its last day; NULL: for ever */
 };
 
+/* Of somebody who signs without a key of his own (identity.h). */
+struct policy_identity {
+	const char *name;
+	const char *issuer, *subject; /* subject: a pattern */
+	const char *root;             /* of the site's configuration; NULL: its only one */
+};
+
 struct policy_rule {
 	struct strings match; /* globs; of the default: none */
 	enum policy_action action;
 	size_t *keys; /* of the policy's */
 	size_t nkeys;
-	uint64_t threshold;   /* so many of the keys must have signed */
+	size_t *identities; /* of the policy's */
+	size_t nidentities;
+	uint64_t threshold;   /* so many of both must have signed */
 	const char *identity; /* glob that the signed reference must match; NULL: any */
 	const char *reason;   /* of REJECT; NULL */
 	const char *where;    /* "/rules/0", for errors */
@@ -41,6 +51,9 @@ struct policy {
 	char *path;
 	struct policy_key *keys;
 	size_t nkeys;
+	struct policy_identity *identities;
+	size_t nidentities;
+	json_t *roots; /* of the configuration; NULL: from text */
 	struct policy_rule *rules;
 	size_t nrules;
 	struct policy_rule otherwise;
@@ -68,7 +81,7 @@ int policy_name(struct store *s, const char *ref, const struct digest *manifest,
 /* ---- policy-check.c, which needs libcrypto: not in svrun ---- */
 
 /* Does the manifest have the signatures that a rule of SIGNED wants? DENIED names what was found;
- * USAGE: a key of the policy cannot be read, or is not the one it is said to be. */
+ * USAGE: a key or root of the policy cannot be read, or is not the one it is said to be. */
 int policy_verify(const struct policy *p, const struct policy_rule *r, struct store *s,
 	const char *name, const struct digest *manifest, struct err *e) must_check;
 

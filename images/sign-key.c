@@ -288,6 +288,18 @@ int sign_key_load_public(struct sign_key **out, const char *path, struct err *e)
 	return sign_key_parse_public(out, path, b.data ? b.data : "", b.len, e);
 }
 
+int sign_key_of_certificate(struct sign_key **out, const char *name, void *x509, struct err *e)
+{
+	auto_pkey EVP_PKEY *k = X509_get_pubkey(x509);
+
+	if (!k)
+		return crypto_err(e, ERR_CORRUPT, name);
+	if (check_curve(name, k, e) < 0)
+		return -1;
+	*out = keep(&k);
+	return 0;
+}
+
 void sign_key_free(struct sign_key *k)
 {
 	if (!k)

@@ -26,6 +26,9 @@ int sign_key_load_public(struct sign_key **k, const char *path, struct err *e) m
 /* A public key from PEM text; name is what errors call it. */
 int sign_key_parse_public(
 	struct sign_key **k, const char *name, const void *p, size_t n, struct err *e) must_check;
+/* The public key of a certificate, an X509 of libcrypto's. */
+int sign_key_of_certificate(
+	struct sign_key **k, const char *name, void *x509, struct err *e) must_check;
 void sign_key_free(struct sign_key *k);
 
 /* sha256 of the SubjectPublicKeyInfo's DER, hex: what policies and messages name. */

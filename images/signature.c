@@ -51,6 +51,99 @@ static bool take_base64(
 	return true;
 }
 
+/* ---- certificates and logs ---- */
+
+/* A text in the arena, unless it is too long. */
+static const char *bounded(struct signatures *l, const char *text, size_t max)
+{
+	return text && strlen(text) <= max ? arena_strdup(&l->arena, text) : NULL;
+}
+
+/* What a log signed, out of the two ways of writing it down. NULL: something is missing. */
+static const struct signature_entry *keep_entry(struct signatures *l, const char *body,
+	const char *set, const char *id, int64_t time, int64_t index)
+{
+	struct signature_entry x = {.time = time, .index = index};
+
+	x.body = bounded(l, body, 2 * SIGNATURE_PAYLOAD_MAX);
+	if (!x.body || !id || str_copy(x.id, sizeof(x.id), id) < 0 || time <= 0 || index < 0 ||
+		!take_base64(l, set, SIGN_DER_MAX, &x.set, &x.nset))
+		return NULL;
+	return arena_dup(&l->arena, &x, sizeof(x));
+}
+
+/* cosign's: {"SignedEntryTimestamp", "Payload": {"body", "integratedTime", "logIndex", "logID"}} */
+static const struct signature_entry *annotated_entry(struct signatures *l, const char *text)
+{
+	auto_json json_t *doc = text && strlen(text) <= 2 * SIGNATURE_PAYLOAD_MAX
+					? json_parse(text, strlen(text), NULL)
+					: NULL;
+	const json_t *o = json_object_get(doc, "Payload");
+
+	return keep_entry(l, text_at(o, "body", NULL), text_at(doc, "SignedEntryTimestamp", NULL),
+		text_at(o, "logID", NULL), json_integer_value(json_object_get(o, "integratedTime")),
+		json_integer_value(json_object_get(o, "logIndex")));
+}
+
+/* Protocol buffers write 64-bit numbers as strings. */
+static int64_t number_at(const json_t *o, const char *key)
+{
+	const char *text = text_at(o, key, NULL);
+	uint64_t v;
+
+	return text && str_u64(text, INT64_MAX, &v) == 0 ? (int64_t)v : -1;
+}
+
+/* Sigstore's: verificationMaterial.tlogEntries[0] */
+static const struct signature_entry *bundled_entry(struct signatures *l, const json_t *material)
+{
+	const json_t *o = json_array_get(json_object_get(material, "tlogEntries"), 0);
+	const char *key = text_at(o, "logId", "keyId");
+	char hex[DIGEST_HEX + 1];
+	size_t n = 0;
+	auto_free char *id = key && strlen(key) < 64 ? base64_decode(key, &n) : NULL;
+
+	if (!id || n != DIGEST_SIZE)
+		return NULL;
+	hex_encode((const uint8_t *)id, n, hex);
+	return keep_entry(l, text_at(o, "canonicalizedBody", NULL),
+		text_at(o, "inclusionPromise", "signedEntryTimestamp"), hex,
+		number_at(o, "integratedTime"), number_at(o, "logIndex"));
+}
+
+/* DER in base64 is PEM without its lines; to the end of b. */
+static void put_pem(struct buf *b, const char *base64)
+{
+	buf_printf(b, "-----BEGIN CERTIFICATE-----\n");
+	for (size_t n = strlen(base64), at = 0; at < n; at += 64)
+		buf_printf(b, "%.64s\n", base64 + at);
+	buf_printf(b, "-----END CERTIFICATE-----\n");
+}
+
+/* "certificate": {"rawBytes"}, or "x509CertificateChain": {"certificates": [{"rawBytes"}, ...]} */
+static void take_bundled(struct signatures *l, struct signature *x, const json_t *material)
+{
+	const json_t *list =
+		json_object_get(json_object_get(material, "x509CertificateChain"), "certificates");
+	const char *raw = text_at(material, "certificate", "rawBytes");
+	auto_buf struct buf leaf = BUF_INIT(2 * SIGNATURE_CERTIFICATES_MAX),
+			    chain = BUF_INIT(4 * SIGNATURE_CERTIFICATES_MAX);
+
+	raw = raw ? raw : text_at(json_array_get(list, 0), "rawBytes", NULL);
+	x->entry = bundled_entry(l, material);
+	if (!raw || strlen(raw) > SIGNATURE_CERTIFICATES_MAX)
+		return;
+	put_pem(&leaf, raw);
+	for (size_t i = 1; i < json_array_size(list); i++) {
+		const char *more = text_at(json_array_get(list, i), "rawBytes", NULL);
+
+		if (more && chain.len + strlen(more) < SIGNATURE_CERTIFICATES_MAX)
+			put_pem(&chain, more);
+	}
+	x->certificate = arena_strdup(&l->arena, leaf.data);
+	x->chain = chain.len ? arena_strdup(&l->arena, chain.data) : NULL;
+}
+
 /* ---- the tag form ---- */
 
 static const char *check_payload(
@@ -79,7 +172,14 @@ void signatures_add_simple(struct signatures *l, const char *form, const struct 
 
 	x->bytes = arena_dup(&l->arena, payload, n);
 	x->nbytes = n;
+	x->payload = x->bytes;
+	x->npayload = n;
 	x->key_hint = shown(l, text_at(annotations, SIGNATURE_KEY, NULL));
+	x->certificate = bounded(
+		l, text_at(annotations, CERTIFICATE_ANNOTATION, NULL), SIGNATURE_CERTIFICATES_MAX);
+	x->chain = bounded(
+		l, text_at(annotations, CHAIN_ANNOTATION, NULL), SIGNATURE_CERTIFICATES_MAX);
+	x->entry = annotated_entry(l, text_at(annotations, LOG_ANNOTATION, NULL));
 	if (!take_base64(l, text_at(annotations, SIGNATURE_ANNOTATION, NULL), SIGN_DER_MAX, &x->der,
 		    &x->nder))
 		x->fault = "has no signature in base64";
@@ -146,6 +246,8 @@ static bool take_envelope(struct signatures *l, const json_t *envelope,
 	x->fault = check_statement(l, x, statement, manifest);
 	if (!take_base64(l, text_at(sig, "sig", NULL), SIGN_DER_MAX, &x->der, &x->nder))
 		x->fault = "has no signature in base64";
+	x->payload = payload;
+	x->npayload = n;
 	dsse_encode(type, payload, n, &pae);
 	x->bytes = arena_dup(&l->arena, pae.data, pae.len);
 	x->nbytes = pae.len;
@@ -163,6 +265,7 @@ void signatures_add_bundle(
 		json_string_value(json_object_get(
 			json_object_get(json_object_get(doc, "verificationMaterial"), "publicKey"),
 			"hint")));
+	take_bundled(l, &x, json_object_get(doc, "verificationMaterial"));
 	if (!json_is_object(envelope))
 		x.fault = "is a bundle without a DSSE envelope";
 	else if (!take_envelope(l, envelope, manifest, &x))
@@ -301,6 +404,8 @@ char *signatures_describe(const struct signatures *l)
 		buf_printf(&b, "%sone (%s form) ", i ? ", " : "", x->form);
 		if (x->fault)
 			buf_printf(&b, "%.200s", x->fault);
+		else if (x->certificate)
+			buf_printf(&b, "by a certificate");
 		else if (x->key_hint)
 			buf_printf(&b, "by another key (%.16s, it says)", x->key_hint);
 		else

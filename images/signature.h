@@ -25,11 +25,24 @@
 #define SIGN_PREDICATE "https://sigstore.dev/cosign/sign/v1"
 #define IN_TOTO_TYPE "application/vnd.in-toto+json"
 #define IN_TOTO_STATEMENT "https://in-toto.io/Statement/v1"
+#define CERTIFICATE_ANNOTATION "dev.sigstore.cosign/certificate"
+#define CHAIN_ANNOTATION "dev.sigstore.cosign/chain"
+#define LOG_ANNOTATION "dev.sigstore.cosign/bundle"
 #define SIGNATURE_KEY "run.svrun.key" /* annotation: id of the key; a hint, nothing more */
 
 enum {
 	SIGNATURES_MAX = 128,            /* of one image */
 	SIGNATURE_PAYLOAD_MAX = 1 << 20, /* payload, or bundle */
+	SIGNATURE_CERTIFICATES_MAX = 64 << 10,
+};
+
+/* An entry of a transparency log, as the signature brings it. Unchecked: identity.h. */
+struct signature_entry {
+	const char *body; /* base64 of its JSON */
+	int64_t time, index;
+	char id[DIGEST_HEX + 1]; /* of the log's key */
+	const void *set;         /* signed entry timestamp */
+	size_t nset;
 };
 
 struct signature {
@@ -39,8 +52,14 @@ struct signature {
 	const char *reference; /* the image's name that was signed; NULL */
 	const void *bytes;     /* what is signed */
 	size_t nbytes;
+	const void
+		*payload; /* within, or the same as, what is signed: what a log's entry is about */
+	size_t npayload;
 	const void *der;
 	size_t nder;
+	/* Of one made without a key that anybody keeps ("keyless"): */
+	const char *certificate, *chain;     /* PEM; NULL: none */
+	const struct signature_entry *entry; /* NULL: none, or malformed */
 };
 
 struct signatures {
@@ -70,6 +89,12 @@ char *signatures_describe(const struct signatures *l);
  * found; a signature over another digest is named. */
 int sign_verify_image(struct store *s, const struct digest *manifest, struct sign_key *const *keys,
 	size_t n, struct err *e) must_check;
+
+/* Is it signed, without a key, by this identity (identity.h)? DENIED: says what was found, and what
+ * is wrong with it. */
+struct identity;
+int sign_verify_identity(struct store *s, const struct digest *manifest, const struct identity *who,
+	struct err *e) must_check;
 
 /* The simple-signing payload of an image: its JSON text, appended. */
 void sign_payload(const char *ref, const struct digest *manifest, struct buf *out);

@@ -10,9 +10,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check(const struct policy *p, const struct policy_rule *r)
 {
 	assert(r->where && r->action <= POLICY_SIGNED);
-	assert((r->action == POLICY_SIGNED) == (r->nkeys > 0));
+	assert((r->action == POLICY_SIGNED) == (r->nkeys + r->nidentities > 0));
 	if (r->action == POLICY_SIGNED)
-		assert(r->threshold >= 1 && r->threshold <= r->nkeys);
+		assert(r->threshold >= 1 && r->threshold <= r->nkeys + r->nidentities);
+	for (size_t i = 0; i < r->nidentities; i++)
+		assert(r->identities[i] < p->nidentities && p->identities[r->identities[i]].issuer);
 	for (size_t i = 0; i < r->nkeys; i++)
 		assert(r->keys[i] < p->nkeys && p->keys[r->keys[i]].file);
 }
