@@ -40,7 +40,7 @@ struct cdi {
 	struct strings dirs;
 };
 
-/* --cdi-spec-dir, the site config's cdi_spec_dirs, or these two. */
+/* Where they are, unless --cdi-spec-dir says otherwise. */
 #define CDI_DIRS "/etc/cdi", "/var/run/cdi"
 /* Read all specs of the folders; later folders win. A missing folder is an empty one; a file that
  * anybody may write is an error of its own, as are pipes, devices and folders by the name of a

@@ -113,6 +113,8 @@ int cmd_image_scan(const struct command *self, int argc, char **argv, struct err
 int cmd_image_why(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/gpu-cmds.c: the verbs of `svrun gpu` */
 extern const struct command gpu_commands[];
+/* svrun/gpu-cdi-cmds.c: the verbs of `svrun gpu cdi` */
+extern const struct command gpu_cdi_commands[];
 /* svrun/gpu-ls-cmd.c */
 int cmd_gpu_ls(const struct command *self, int argc, char **argv, struct err *e);
 /* svrun/gpu-topology-cmd.c */

@@ -11,5 +11,7 @@ const struct command gpu_commands[] = {
 		cmd_gpu_hold, .full = "svrun gpu hold"},
 	{"allocate", "[GPUS -- COMMAND...]", "GPUs for a program and all it starts; who has which",
 		0, -1, cmd_gpu_allocate, .full = "svrun gpu allocate"},
+	{"cdi", "", "CDI specs: made for other engines, listed, checked", .sub = gpu_cdi_commands,
+		.full = "svrun gpu cdi"},
 	{0},
 };
