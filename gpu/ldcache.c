@@ -96,19 +96,26 @@ static int find_new(const char **p, size_t *n, struct err *e)
 	return 0;
 }
 
+/* The bytes of a cache: offsets of texts count from the new form's beginning, others from the
+ * file's. */
+struct bytes {
+	const char *file, *p; /* p: the new form */
+	size_t size, n;       /* of each, to the end */
+};
+
 /* The names of one section of the extension: offsets of texts. */
 static int read_hwcaps(
-	struct ldcache *c, const char *p, size_t n, const struct section *s, struct err *e)
+	struct ldcache *c, const struct bytes *b, const struct section *s, struct err *e)
 {
 	uint32_t at;
 
-	if (c->hwcaps || s->size % sizeof(at) || s->offset > n || s->size > n - s->offset ||
-		s->size / sizeof(at) > HWCAPS_MAX)
+	if (c->hwcaps || s->size % sizeof(at) || s->offset > b->size ||
+		s->size > b->size - s->offset || s->size / sizeof(at) > HWCAPS_MAX)
 		return damaged(e, "its names of hardware capabilities");
 	c->hwcaps = mem_array(s->size / sizeof(at) + 1, sizeof(*c->hwcaps));
 	for (size_t i = 0; i < s->size / sizeof(at); i++) {
-		memcpy(&at, p + s->offset + i * sizeof(at), sizeof(at));
-		c->hwcaps[i] = text_at(p, n, at);
+		memcpy(&at, b->file + s->offset + i * sizeof(at), sizeof(at));
+		c->hwcaps[i] = text_at(b->p, b->n, at);
 		if (!c->hwcaps[i])
 			return damaged(e, "a name that leads out of it");
 		c->nhwcaps++;
@@ -116,23 +123,23 @@ static int read_hwcaps(
 	return 0;
 }
 
-static int read_extension(struct ldcache *c, const char *p, size_t n, uint32_t at, struct err *e)
+static int read_extension(struct ldcache *c, const struct bytes *b, uint32_t at, struct err *e)
 {
 	struct extension x;
 	struct section s;
 
 	if (at == 0)
 		return 0;
-	if (at > n || n - at < sizeof(x))
+	if (at > b->size || b->size - at < sizeof(x))
 		return damaged(e, "its extension leads out of it");
-	memcpy(&x, p + at, sizeof(x));
+	memcpy(&x, b->file + at, sizeof(x));
 	if (x.magic != (uint32_t)EXTENSION_MAGIC) /* glibc before 2.33 had no use for the field */
 		return 0;
-	if (x.count > SECTIONS_MAX || (n - at - sizeof(x)) / sizeof(s) < x.count)
+	if (x.count > SECTIONS_MAX || (b->size - at - sizeof(x)) / sizeof(s) < x.count)
 		return damaged(e, "its extension leads out of it");
 	for (uint32_t i = 0; i < x.count; i++) {
-		memcpy(&s, p + at + sizeof(x) + i * sizeof(s), sizeof(s));
-		if (s.tag == SECTION_HWCAPS && read_hwcaps(c, p, n, &s, e) < 0)
+		memcpy(&s, b->file + at + sizeof(x) + i * sizeof(s), sizeof(s));
+		if (s.tag == SECTION_HWCAPS && read_hwcaps(c, b, &s, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -140,18 +147,21 @@ static int read_extension(struct ldcache *c, const char *p, size_t n, uint32_t a
 
 int ldcache_read(struct ldcache *c, const char *p, size_t n, struct err *e)
 {
+	struct bytes b = {.file = p, .size = n};
 	struct header h;
 	struct entry x;
 
 	*c = (struct ldcache){0};
 	if (find_new(&p, &n, e) < 0)
 		return -1;
+	b.p = p;
+	b.n = n;
 	memcpy(&h, p, sizeof(h));
 	if (h.count > LDCACHE_ENTRIES_MAX)
 		return damaged(e, "more than 65536 entries");
 	if (h.count > (n - sizeof(h)) / sizeof(x))
 		return damaged(e, "it ends before its last entry");
-	if (read_extension(c, p, n, h.extension, e) < 0)
+	if (read_extension(c, &b, h.extension, e) < 0)
 		return -1;
 	c->v = mem_array((size_t)h.count + 1, sizeof(*c->v));
 	for (uint32_t i = 0; i < h.count; i++) {
