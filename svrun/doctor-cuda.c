@@ -52,53 +52,20 @@ static void tell_gpu(struct doctor *d, const json_t *gpu, size_t number)
 
 /* ---- the kernel's word against the driver's ---- */
 
-static bool answer_has(const json_t *gpus, const char *uuid)
+static void compare(struct doctor *d, const struct gpu_inventory *i, const json_t *answer)
 {
-	const json_t *gpu;
-	size_t i;
+	const char *strange = gpu_answer_strange(answer, i);
+	size_t k = gpu_answer_lacks(answer, i, 0);
 
-	json_array_foreach (gpus, i, gpu) {
-		if (str_eq(text_of(gpu, "uuid"), uuid) || str_eq(text_of(gpu, "parent"), uuid))
-			return true;
-	}
-	return false;
-}
-
-static bool host_has(const struct gpu_inventory *i, const char *uuid)
-{
-	for (size_t k = 0; k < i->n; k++)
-		if (i->v[k].uuid && str_eq(i->v[k].uuid, uuid))
-			return true;
-	return false;
-}
-
-static void compare(struct doctor *d, const struct gpu_inventory *i, const json_t *gpus)
-{
-	const json_t *gpu;
-	bool mig = false;
-	size_t k;
-
-	json_array_foreach (gpus, k, gpu) {
-		bool has = json_is_true(json_object_get(gpu, "mig"));
-		const char *uuid = text_of(gpu, has ? "parent" : "uuid");
-
-		mig |= has;
-		if (!str_eq(uuid, "?") && !host_has(i, uuid))
-			found(d, "cuda.unknown", FINDING_ERROR,
-				"see whose libcuda that is: it does not speak for this host's GPUs",
-				"the driver speaks of %s, which the kernel does not have", uuid);
-	}
-	for (k = 0; k < i->n; k++) {
-		const struct gpu_device *g = &i->v[k];
-
-		/* CUDA shows one MIG device to a process, and then no other GPU. */
-		if (mig || g->maker != GPU_MAKER_NVIDIA || g->excluded || !g->uuid ||
-			answer_has(gpus, g->uuid))
-			continue;
+	if (strange)
+		found(d, "cuda.unknown", FINDING_ERROR,
+			"see whose libcuda that is: it does not speak for this host's GPUs",
+			"the driver speaks of %s, which the kernel does not have", strange);
+	for (; k < i->n; k = gpu_answer_lacks(answer, i, k + 1))
 		found(d, "cuda.absent", FINDING_ERROR,
 			"look for its end in `dmesg | grep -i xid`; reset it, or boot again",
-			"GPU %u (%s) is not among those that the driver has", g->index, g->uuid);
-	}
+			"GPU %u (%s) is not among those that the driver has", i->v[k].index,
+			i->v[k].uuid);
 }
 
 static void tell_answer(struct doctor *d, const struct gpu_inventory *i, const json_t *answer)
@@ -123,7 +90,7 @@ static void tell_answer(struct doctor *d, const struct gpu_inventory *i, const j
 		json_number_value(json_object_get(answer, "initMs")));
 	json_array_foreach (gpus, k, gpu)
 		tell_gpu(d, gpu, k);
-	compare(d, i, gpus);
+	compare(d, i, answer);
 }
 
 void doctor_cuda(struct doctor *d, const struct gpu_inventory *i)

@@ -315,6 +315,58 @@ json_t *gpu_answer_read(const char *text, size_t n, struct err *e)
 	return steal_ptr(&out);
 }
 
+/* ---- the kernel's word against the driver's ---- */
+
+static bool is_given(const struct gpu_device *g)
+{
+	return g->maker == GPU_MAKER_NVIDIA && !g->excluded && g->uuid;
+}
+
+/* The GPU's UUID, of a MIG device that of the whole. */
+static const char *uuid_of(const json_t *gpu)
+{
+	const char *parent = json_string_value(json_object_get(gpu, "parent"));
+
+	return parent ? parent : json_string_value(json_object_get(gpu, "uuid"));
+}
+
+const char *gpu_answer_strange(const json_t *answer, const struct gpu_inventory *i)
+{
+	const json_t *gpu;
+	size_t n;
+
+	json_array_foreach (json_object_get(answer, "gpus"), n, gpu) {
+		const char *uuid = uuid_of(gpu);
+		size_t k = 0;
+
+		while (uuid && k < i->n && !(is_given(&i->v[k]) && str_eq(i->v[k].uuid, uuid)))
+			k++;
+		if (uuid && k == i->n)
+			return uuid;
+	}
+	return NULL;
+}
+
+size_t gpu_answer_lacks(const json_t *answer, const struct gpu_inventory *i, size_t from)
+{
+	const json_t *gpus = json_object_get(answer, "gpus"), *gpu;
+	size_t n;
+
+	for (; from < i->n; from++) {
+		bool there = !is_given(&i->v[from]);
+
+		json_array_foreach (gpus, n, gpu) {
+			const char *uuid = uuid_of(gpu);
+
+			there = there || json_is_true(json_object_get(gpu, "mig")) ||
+				(uuid && str_eq(uuid, i->v[from].uuid));
+		}
+		if (!there)
+			break;
+	}
+	return from;
+}
+
 /* ---- keeping ---- */
 
 static bool is_good(const json_t *answer)
@@ -344,7 +396,7 @@ static json_t *device_list(const struct gpu_inventory *i)
 	size_t n = 0;
 
 	for (size_t k = 0; k < i->n; k++)
-		if (i->v[k].maker == GPU_MAKER_NVIDIA && i->v[k].uuid && !i->v[k].excluded)
+		if (is_given(&i->v[k]))
 			v[n++] = i->v[k].uuid;
 	qsort(v, n, sizeof(*v), compare);
 	for (size_t k = 0; k < n; k++)
@@ -359,7 +411,8 @@ int gpu_answer_keep(const struct gpu_host *h, const struct gpu_inventory *i, con
 	auto_free char *path = mem_printf("%s/probe.json", h->run);
 	auto_json json_t *kept = NULL;
 
-	if (!is_good(answer) || !i->driver)
+	if (!is_good(answer) || !i->driver || gpu_answer_strange(answer, i) ||
+		gpu_answer_lacks(answer, i, 0) < i->n)
 		return 0;
 	if (file_read(h->proc, "sys/kernel/random/boot_id", &boot, e) < 0)
 		return -1;

@@ -32,8 +32,16 @@ enum { GPU_ANSWER_MAX = 1 << 20 };
  * has, two GPUs with one UUID. */
 json_t *gpu_answer_read(const char *text, size_t n, struct err *e) must_check;
 
-/* Keep it as RUN/probe.json; one in which a call failed, or a copy came back wrong, is not kept,
- * and takes the place of none: 0. Returns 1 when it is kept. Errors: SYSTEM. */
+/* The kernel's word against the driver's. The first GPU of the answer whose UUID the inventory does
+ * not have; NULL: none. */
+const char *gpu_answer_strange(const json_t *answer, const struct gpu_inventory *i);
+/* The first GPU of the inventory, from number `from` on, that the answer lacks; i->n: none. CUDA
+ * shows one MIG device to a process and then no other GPU: with one, nothing counts as lacking. */
+size_t gpu_answer_lacks(const json_t *answer, const struct gpu_inventory *i, size_t from);
+
+/* Keep it as RUN/probe.json; one in which a call failed, a copy came back wrong, or which is not
+ * about the inventory's GPUs, is not kept, and takes the place of none: 0. Returns 1 when it is
+ * kept. Errors: SYSTEM. */
 int gpu_answer_keep(const struct gpu_host *h, const struct gpu_inventory *i, const json_t *answer,
 	struct err *e) must_check;
 

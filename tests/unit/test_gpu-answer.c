@@ -151,6 +151,11 @@ TEST(only_good_answers_are_kept)
 	path = mem_printf("%s/probe.json", run);
 	assert_int_equal(gpu_answer_keep(&h, &i, bad, &e), 0);
 	assert_int_equal(access(path, F_OK), -1);
+	/* It lacks the host's second GPU. */
+	assert_int_equal(gpu_answer_lacks(good, &i, 0), 0);
+	assert_int_equal(gpu_answer_keep(&h, &i, good, &e), 0);
+	v[0].excluded = true;
+	assert_null(gpu_answer_strange(good, &i));
 	assert_int_equal(gpu_answer_keep(&h, &i, good, &e), 1);
 
 	auto_json json_t *kept = json_load_file(path, 0, NULL);
@@ -158,8 +163,10 @@ TEST(only_good_answers_are_kept)
 
 	assert_string_equal(json_string_value(json_object_get(kept, "driver")), "999.88.77");
 	assert_int_equal(strlen(json_string_value(json_object_get(kept, "boot"))), 36);
-	assert_int_equal(json_array_size(devices), 2);
+	assert_int_equal(json_array_size(devices), 1);
 	assert_string_equal(json_string_value(json_array_get(devices, 0)), UUID_0);
+	v[1].uuid = UUID_1;
+	assert_string_equal(gpu_answer_strange(good, &i), UUID_0);
 	assert_int_equal(sys_remove_tree(AT_FDCWD, dir), 0);
 	sys_close_ref(&h.proc);
 }
