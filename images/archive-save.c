@@ -6,17 +6,16 @@
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "images/archive-attached.h"
 #include "images/decompress.h"
 #include "images/progress.h"
 #include "images/unpack.h"
 
 enum { STEP = 256 << 10, DOCUMENT_MAX = 8 << 20 };
 
-#define REF_NAME "org.opencontainers.image.ref.name"
-
 /* ---- what goes in ---- */
 
-enum kind { MANIFEST, CONFIG, LAYER }; /* in this order */
+enum kind { MANIFEST, CONFIG, LAYER, ATTACHED }; /* in this order */
 
 struct item {
 	enum kind kind;
@@ -25,6 +24,7 @@ struct item {
 	uint64_t size;          /* of the blob */
 	const struct image *im; /* LAYER: one that has it, and which it is there */
 	size_t layer;
+	const char *text; /* ATTACHED: the blob, when it is not in the store */
 };
 
 struct items {
@@ -47,6 +47,28 @@ static void add_item(struct items *l, struct item i)
 	l->v[l->n++] = i;
 }
 
+static bool has_item(const struct items *l, size_t n, enum kind kind, const struct digest *key)
+{
+	const struct item want = {.kind = kind, .key = *key};
+
+	return n && bsearch(&want, l->v, n, sizeof(*l->v), by_key);
+}
+
+/* What is attached may be a blob of an image, too. */
+static void drop_doubles(struct items *l)
+{
+	size_t n = 0, first = 0;
+
+	while (first < l->n && l->v[first].kind != ATTACHED)
+		first++;
+	for (size_t i = 0; i < l->n; i++)
+		if (i < first || !(has_item(l, first, MANIFEST, &l->v[i].key) ||
+					 has_item(l, first, CONFIG, &l->v[i].key) ||
+					 has_item(l, first, LAYER, &l->v[i].key)))
+			l->v[n++] = l->v[i];
+	l->n = n;
+}
+
 /* Sorted, each once. */
 static void settle(struct items *l)
 {
@@ -59,6 +81,7 @@ static void settle(struct items *l)
 		if (by_key(&l->v[n], &l->v[i]) != 0)
 			l->v[++n] = l->v[i];
 	l->n = n + 1;
+	drop_doubles(l);
 }
 
 static uint64_t config_size(const struct image *im)
@@ -67,9 +90,18 @@ static uint64_t config_size(const struct image *im)
 		json_object_get(json_object_get(im->manifest, "config"), "size"));
 }
 
-/* docker: layers by their DiffIDs, and no manifests. */
-static void list_items(struct items *l, const struct archive_saved *v, size_t n, bool docker)
+/* docker: layers by their DiffIDs, and no manifests; attached is NULL. */
+static void list_items(struct items *l, const struct archive_saved *v, size_t n,
+	const struct archive_attached *attached)
 {
+	bool docker = !attached;
+
+	for (size_t i = 0; attached && i < attached->n; i++)
+		add_item(l, (struct item){.kind = ATTACHED,
+				    .key = attached->v[i].digest,
+				    .blob = attached->v[i].digest,
+				    .size = attached->v[i].size,
+				    .text = attached->v[i].text});
 	for (size_t i = 0; i < n; i++) {
 		const struct image *im = v[i].im;
 
@@ -164,7 +196,8 @@ static int copy_blob(struct store *s, const struct item *i, struct outlet *o, co
 
 /* ---- OCI ---- */
 
-static json_t *describe(const struct archive_saved *a)
+/* attached: digest of the list of what is, or NULL. */
+static json_t *describe(const struct archive_saved *a, const struct digest *attached)
 {
 	char text[DIGEST_TEXT + 1];
 	const char *type = json_string_value(json_object_get(a->im->manifest, "mediaType"));
@@ -178,43 +211,94 @@ static json_t *describe(const struct archive_saved *a)
 		json_object_set_new(o, "platform",
 			json_pack("{s:s, s:s}", "architecture", json_string_value(arch), "os",
 				json_string_value(os)));
-	if (a->name)
-		json_object_set_new(o, "annotations", json_pack("{s:s}", REF_NAME, a->name));
+	if (a->name || attached)
+		json_object_set_new(o, "annotations",
+			json_pack("{s:s*, s:s*}", REF_NAME, a->name, ATTACHED_ANNOTATION,
+				attached ? digest_text(attached, text) : NULL));
 	return o;
 }
 
-static int write_index(struct outlet *o, const struct archive_saved *v, size_t n, struct err *e)
+struct lists {
+	struct archive_attached all;
+	struct digest *v; /* by image */
+	bool *has;
+};
+
+static int collect(
+	struct lists *x, struct store *s, const struct archive_saved *v, size_t n, struct err *e)
+{
+	*x = (struct lists){.v = mem_array(n, sizeof(*x->v)), .has = mem_array(n, sizeof(*x->has))};
+	for (size_t i = 0; i < n; i++) {
+		int rc = archive_attached_add(&x->all, s, &v[i].im->manifest_digest, &x->v[i], e);
+
+		if (rc < 0)
+			return -1;
+		x->has[i] = rc > 0;
+	}
+	if (x->all.left_out)
+		warn("%zu attached things are not in the store whole: left out", x->all.left_out);
+	return 0;
+}
+
+static void lists_fini(struct lists *x)
+{
+	archive_attached_fini(&x->all);
+	free(x->v);
+	free(x->has);
+}
+
+static int write_index(struct outlet *o, const struct archive_saved *v, size_t n,
+	const struct lists *x, struct err *e)
 {
 	json_t *list = json_array();
 	auto_json json_t *index = json_pack("{s:i, s:s, s:o}", "schemaVersion", 2, "mediaType",
 				 OCI_INDEX_TYPE, "manifests", list),
 			 *layout = json_pack("{s:s}", "imageLayoutVersion", "1.0.0");
 
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, describe(&v[i]));
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(list, describe(&v[i], x->has[i] ? &x->v[i] : NULL));
+		if (x->has[i] && v[i].referrers &&
+			archive_attached_tags(
+				&x->all, &v[i].im->manifest_digest, &x->v[i], list, e) < 0)
+			return -1;
+	}
 	if (write_document(o, "oci-layout", layout, e) < 0 ||
 		write_document(o, "index.json", index, e) < 0 || outlet_dir(o, "blobs", e) < 0)
 		return -1;
 	return outlet_dir(o, "blobs/sha256", e);
 }
 
+static int write_blob(
+	struct store *s, const struct item *i, struct outlet *o, struct progress *p, struct err *e)
+{
+	char name[sizeof("blobs/sha256/") + DIGEST_HEX], hex[DIGEST_HEX + 1];
+
+	snprintf(name, sizeof(name), "blobs/sha256/%s", digest_hex(&i->key, hex));
+	if (!i->text)
+		return copy_blob(s, i, o, name, p, e);
+	return outlet_file(o, name, i->size, e) < 0 ||
+			       outlet_write(o, i->text, (size_t)i->size, e) < 0
+		       ? -1
+		       : outlet_end(o, e);
+}
+
 int oci_archive_save(struct store *s, const struct archive_saved *v, size_t n, struct outlet *o,
 	struct progress *p, struct err *e)
 {
 	struct items l = {0};
-	int rc;
+	struct lists x;
+	int rc = collect(&x, s, v, n, e);
 
-	list_items(&l, v, n, false);
-	progress_begin(p, "save", total_size(&l));
-	rc = write_index(o, v, n, e);
-	for (size_t i = 0; i < l.n && rc == 0; i++) {
-		char name[sizeof("blobs/sha256/") + DIGEST_HEX], hex[DIGEST_HEX + 1];
-
-		snprintf(name, sizeof(name), "blobs/sha256/%s", digest_hex(&l.v[i].key, hex));
-		rc = copy_blob(s, &l.v[i], o, name, p, e);
+	if (rc == 0) {
+		list_items(&l, v, n, &x.all);
+		progress_begin(p, "save", total_size(&l));
+		rc = write_index(o, v, n, &x, e);
+		for (size_t i = 0; i < l.n && rc == 0; i++)
+			rc = write_blob(s, &l.v[i], o, p, e);
+		progress_end(p);
 	}
-	progress_end(p);
 	free(l.v);
+	lists_fini(&x);
 	return rc;
 }
 
@@ -361,7 +445,17 @@ int docker_archive_save(struct store *s, const struct archive_saved *v, size_t n
 	struct items l = {0};
 	int rc;
 
-	list_items(&l, v, n, true);
+	for (size_t i = 0; i < n; i++) {
+		int attached = archive_attached_count(s, &v[i].im->manifest_digest, e);
+
+		if (attached < 0)
+			return -1;
+		if (attached)
+			warn("a docker archive has no place for the %d things attached to %s: left "
+			     "out",
+				attached, v[i].name ? v[i].name : "the image");
+	}
+	list_items(&l, v, n, NULL);
 	known_sizes(s, v, n, sizes);
 	progress_begin(p, "save", 0);
 	rc = write_document(o, "manifest.json", manifest, e);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "images/archive-attached.h"
 #include "images/image.h"
 
 enum { DEPTH_MAX = 4 }; /* of indexes within indexes */
@@ -14,7 +15,6 @@ enum { DEPTH_MAX = 4 }; /* of indexes within indexes */
 /* What containerd, and `docker save` with it, calls an image; there the other name is only a tag.
  */
 #define CONTAINERD_NAME "io.containerd.image.name"
-#define REF_NAME "org.opencontainers.image.ref.name"
 
 static const char *annotation(const json_t *descriptor, const char *key)
 {
@@ -29,7 +29,7 @@ static const char *name_of(const json_t *descriptor)
 }
 
 /* Have a blob, as long as its descriptor says. Its digest was checked as it came in. */
-static int take_blob(
+int oci_archive_blob(
 	struct intake *in, const struct descriptor *d, struct intake_file *f, struct err *e)
 {
 	char name[sizeof("blobs/sha256/") + DIGEST_HEX], hex[DIGEST_HEX + 1];
@@ -50,7 +50,7 @@ static int take_listed(struct intake *in, const json_t *o, struct err *e)
 	struct intake_file f;
 	struct descriptor d;
 
-	return descriptor_read(&d, o, e) < 0 ? -1 : take_blob(in, &d, &f, e);
+	return descriptor_read(&d, o, e) < 0 ? -1 : oci_archive_blob(in, &d, &f, e);
 }
 
 /* The blobs that a manifest names; image_load() reads it more closely later. */
@@ -87,7 +87,7 @@ static int take_manifest(struct intake *in, const json_t *o, const char *platfor
 		if (depth > DEPTH_MAX)
 			return err_set(e, ERR_CORRUPT, "%s: indexes more than %d deep", in->name,
 				DEPTH_MAX);
-		if (take_blob(in, &d, &f, e) < 0)
+		if (oci_archive_blob(in, &d, &f, e) < 0)
 			return -1;
 		next = intake_document(in, &f, ARCHIVE_DOCUMENT_MAX, e);
 		if (!next)
@@ -155,10 +155,11 @@ static int take_entries(struct intake *in, const json_t *list, const char *platf
 		uint64_t size = 0;
 
 		/* what is no image may stand there, too: signatures, attestations */
-		if (!is_image(o) || of_other_platform(list, o, platform))
+		if (!is_image(o) || archive_is_attached(o) || of_other_platform(list, o, platform))
 			continue;
 		if (take_manifest(in, o, platform, &manifest, &size, e) < 0 ||
-			archive_images_add(out, &manifest, size, name_of(o), e) < 0)
+			archive_images_add(out, &manifest, size, name_of(o), e) < 0 ||
+			archive_attached_load(in, list, o, &manifest, e) < 0)
 			return err_ctx(e, "/manifests/%zu", i);
 	}
 	return 0;

@@ -121,6 +121,7 @@ static const struct format {
 
 struct save_request {
 	const char *output;
+	bool referrers;
 	const struct format *format;
 	struct progress *progress;
 	struct config config;
@@ -169,6 +170,7 @@ static int open_image(struct save_request *r, const char *ref, struct err *e)
 		return err_ctx(e, "%s", ref);
 	r->saved[r->n].im = im;
 	r->saved[r->n].name = name_of(&r->store, ref);
+	r->saved[r->n].referrers = r->referrers;
 	r->n++;
 	source = store_source(&r->store, &d);
 	if (image_complete(im, &r->store, &r->config, source, r->progress, e) < 0)
@@ -236,6 +238,9 @@ int cmd_image_save(const struct command *self, int argc, char **argv, struct err
 			"instead of standard output; a folder for oci-dir", &r.output},
 		{"format", 0, OPTION_STRING, "FORMAT", "oci-archive, oci-dir or docker-archive",
 			&format},
+		{"referrers", 0, OPTION_FLAG, NULL,
+			"list what is attached in index.json, too, by tags, for other tools",
+			&r.referrers},
 		{"quiet", 'q', OPTION_FLAG, NULL, "no progress", &quiet},
 		{"progress", 0, OPTION_STRING, "MODE", "auto, plain, json, timings or none",
 			&progress},

@@ -134,6 +134,106 @@ same_files() { # NAME: exported, it is what $T/one.tar is
 	[ "$output" = y ]
 }
 
+# Image one with something of every kind attached to it.
+attach_all() {
+	SVRUN_KEY_PASSWORD="" "$SVRUN" image key "$T/k" >/dev/null
+	SVRUN_KEY_PASSWORD="" "$SVRUN" image sign --key "$T/k.key" one >/dev/null
+}
+
+attached() { # of image one, as names of types and tags
+	jq -r '.manifests[] | .artifactType // .annotations["org.opencontainers.image.ref.name"]' \
+		"$SVRUN_ROOT/attached/$(cut -d: -f2 "$T/one")" | sort
+}
+
+@test "what is attached to an image goes along, and other tools do not mind" {
+	need_root
+	need_program skopeo
+	podman_setup
+	two_images
+	attach_all
+	[ "$(attached | wc -l)" = 2 ]
+	attached >"$T/attached"
+	"$SVRUN" image save -q one -o "$T/one.tar"
+	"$SVRUN" image save -q one two:2 -o "$T/both.tar"
+	"$SVRUN" image save -q one --format oci-dir -o "$T/dir"
+	"$SVRUN" image save -q one --referrers --format oci-dir -o "$T/tags"
+	for archive in one.tar both.tar dir tags; do
+		other_store
+		"$SVRUN" image load -q "$T/$archive" | grep -qxF "one $(<"$T/one")"
+		attached | diff "$T/attached" -
+		"$SVRUN" image verify-signature --key "$T/k.pub" one
+		"$SVRUN" image gc >/dev/null
+		"$SVRUN" image verify-signature --key "$T/k.pub" one
+		[ "$("$SVRUN" image ls -q | sort -u | wc -l)" = $([ "$archive" = both.tar ] && echo 2 || echo 1) ]
+	done
+	# the same again, out of what was loaded
+	"$SVRUN" image save -q one | cmp - "$T/one.tar"
+
+	# one entry, so that nobody has to be told which image is meant
+	[ "$(jq '.manifests | length' "$T/dir/index.json")" = 1 ]
+	copy "oci-archive:$T/one.tar" "oci:$T/copy:one"
+	[ "$(jq -r '.manifests[0].digest' "$T/copy/index.json")" = "$(<"$T/one")" ]
+	podman_load <"$T/one.tar"
+	run podman_run localhost/one:latest x
+	expect_status 0
+
+	# with tags, as in a registry without the referrers API
+	hex=$(cut -d: -f2 "$T/one")
+	[ "$(skopeo inspect --raw "oci:$T/tags:sha256-$hex" | jq -r '.manifests[].artifactType | values')" = application/vnd.dev.sigstore.bundle.v0.3+json ]
+	[ "$(skopeo inspect --raw "oci:$T/tags:sha256-$hex.sig" | jq -r '.layers[0].mediaType')" = application/vnd.dev.cosign.simplesigning.v1+json ]
+
+	first_store
+	run_split "$SVRUN" image save -q one --format docker-archive -o "$T/d.tar"
+	expect_status 0
+	expect_in "$err" "no place for the 2 things attached to one: left out"
+}
+
+@test "hostile lists of what is attached are refused, and signatures that are here stay" {
+	need_root
+	two_images
+	attach_all
+	"$SVRUN" image save -q one --format oci-dir -o "$T/dir"
+	list=$(jq -r '.manifests[0].annotations["run.svrun.attached"]' "$T/dir/index.json")
+	with_list() { # JQ-FILTER: the list with other content
+		rm -rf "$T/bad"
+		cp -r "$T/dir" "$T/bad"
+		jq -c "$1" "$T/dir/blobs/sha256/${list#sha256:}" | tr -d '\n' >"$T/list"
+		cp "$T/list" "$T/bad/blobs/sha256/$(sha256sum "$T/list" | cut -c-64)"
+		jq --arg d "sha256:$(sha256sum "$T/list" | cut -c-64)" '.manifests[0].annotations["run.svrun.attached"] = $d' \
+			"$T/dir/index.json" >"$T/bad/index.json"
+		other_store
+		run_split "$SVRUN" image load -q "$T/bad"
+	}
+	refused() { # JQ-FILTER TEXT
+		with_list "$1"
+		expect_status 125
+		expect_in "$err" "$2"
+		[ -z "$("$SVRUN" image ls -q 2>/dev/null)" ]
+	}
+	refused '.manifests[0].digest = "sha256:" + ("1" * 64)' "1111"
+	refused '.manifests[0].size += 1' "bytes, found"
+	refused '.manifests = 7' "expected a list"
+	refused '.manifests = [range(200) as $i | .manifests[0]]' "at most 128"
+	refused '.manifests |= map(del(.annotations["org.opencontainers.image.ref.name"]))' "it does not belong to"
+	refused '.manifests[0] = {mediaType: "application/vnd.oci.image.index.v1+json", digest: "'"$list"'", size: '"$(stat -c %s "$T/dir/blobs/sha256/${list#sha256:}")"'}' \
+		"it is no index that names the image"
+	with_list '.manifests = []'
+	expect_status 0
+
+	# another image's signature
+	SVRUN_ROOT=$T/store SVRUN_KEY_PASSWORD="" "$SVRUN" image sign --key "$T/k.key" two:2 >/dev/null
+	first_store
+	"$SVRUN" image save -q two:2 --format oci-dir -o "$T/two.dir"
+	theirs=$(jq -r '.manifests[0].annotations["run.svrun.attached"]' "$T/two.dir/index.json")
+	cp "$T"/two.dir/blobs/sha256/* "$T/dir/blobs/sha256/"
+	jq --arg d "$theirs" '.manifests[0].annotations["run.svrun.attached"] = $d' "$T/dir/index.json" >"$T/index"
+	mv "$T/index" "$T/dir/index.json"
+	other_store
+	run_split "$SVRUN" image load -q "$T/dir"
+	expect_status 125
+	expect_in "$err" "it does not belong to $(<"$T/one")"
+}
+
 @test "we load what skopeo and podman save" {
 	need_root
 	need_program skopeo
