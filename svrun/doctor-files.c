@@ -17,23 +17,34 @@
 #define TMPFS_MAGIC 0x01021994
 #endif
 
-/* fsopen() loads the module, where there is one. */
-static bool has_type(const char *type)
+/* fsopen() loads the module, where there is one. 0, or its errno: EPERM does not tell. */
+static int try_type(const char *type)
 {
 	auto_fd int fs = sys_fsopen(type);
 
-	return fs >= 0;
+	return fs >= 0 ? 0 : errno;
 }
 
-static void check_type(struct doctor *d, const char *id, const char *type, const char *what,
-	enum finding_level level)
+static void lacks(struct doctor *d, const char *id, const char *type, const char *what,
+	enum finding_level level, int sys)
 {
-	if (has_type(type))
-		found(d, id, FINDING_OK, NULL, "%s: there", what);
+	if (sys == EPERM)
+		found(d, id, level, "run svrun as root, outside a container",
+			"%s: cannot be tried: %s", what, strerror(sys));
 	else
 		found(d, id, level,
 			arena_printf(&d->mem, "modprobe %s, or install a kernel that has it", type),
 			"%s: not there", what);
+}
+
+static void check_type(struct doctor *d, const char *id, const char *type, const char *what)
+{
+	int sys = try_type(type);
+
+	if (sys == 0)
+		found(d, id, FINDING_OK, NULL, "%s: there", what);
+	else
+		lacks(d, id, type, what, FINDING_ERROR, sys);
 }
 
 /* Our own program is no EROFS image: a kernel that takes files says so (EINVAL), one that does not
@@ -64,12 +75,12 @@ static void check_loop(struct doctor *d, bool needed)
 
 static void check_erofs(struct doctor *d)
 {
+	int sys = try_type("erofs");
 	bool files;
 
-	if (!has_type("erofs")) {
-		found(d, "fs.erofs", FINDING_ERROR,
-			"modprobe erofs, or install Linux 5.16 or newer that has it",
-			"EROFS: not there, so that no image can be mounted");
+	if (sys != 0) {
+		lacks(d, "fs.erofs", "erofs", "EROFS, with which images are mounted", FINDING_ERROR,
+			sys);
 		return;
 	}
 	files = takes_files();
@@ -115,9 +126,9 @@ static void check_shm(struct doctor *d)
 
 void doctor_files(struct doctor *d)
 {
-	check_type(d, "fs.overlay", "overlay", "overlayfs", FINDING_ERROR);
+	check_type(d, "fs.overlay", "overlay", "overlayfs");
 	check_erofs(d);
 	check_fuse(d);
-	check_type(d, "fs.tmpfs", "tmpfs", "tmpfs", FINDING_ERROR);
+	check_type(d, "fs.tmpfs", "tmpfs", "tmpfs");
 	check_shm(d);
 }

@@ -1,6 +1,7 @@
 /* svrun doctor: the kernel's version and calls, filters, security modules. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/mount.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -31,6 +33,22 @@ static void check_version(struct doctor *d)
 			"Linux %s is too old", u.release);
 	else
 		found(d, "kernel.version", FINDING_OK, NULL, "Linux %s, %s", u.release, u.machine);
+}
+
+/* Whoever lacks rights sees most of what follows refused, and this first. */
+static void check_rights(struct doctor *d)
+{
+	const char *status = look_text(d, AT_FDCWD, "/proc/self/status");
+	const char *at = status ? strstr(status, "\nCapEff:") : NULL;
+	uint64_t caps = at ? strtoull(at + sizeof("\nCapEff:"), NULL, 16) : 0;
+
+	if (geteuid() != 0)
+		found(d, "rights", FINDING_ERROR, "run svrun as root",
+			"this is user %u, and svrun needs root", (unsigned)geteuid());
+	else if (!(caps >> CAP_SYS_ADMIN & 1))
+		found(d, "rights", FINDING_ERROR,
+			"run svrun outside a container, or in one with CAP_SYS_ADMIN",
+			"root without CAP_SYS_ADMIN: this is a container");
 }
 
 /* ---- system calls: each is made so that it can do nothing; ENOSYS says that it is not there,
@@ -183,6 +201,7 @@ static void check_modules(struct doctor *d)
 void doctor_kernel(struct doctor *d)
 {
 	check_version(d);
+	check_rights(d);
 	check_calls(d);
 	check_seccomp(d);
 	check_landlock(d);

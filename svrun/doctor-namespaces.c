@@ -53,7 +53,7 @@ static void check_kind(struct doctor *d, const struct kind *k)
 		advice = arena_printf(&d->mem,
 			"raise the limit: sysctl -w user.max_%s_namespaces=15000", k->limit);
 	else if (sys == EPERM)
-		advice = "run svrun as root";
+		advice = "run svrun as root, outside a container";
 	found(d, k->id, k->level, advice, "%s namespaces: %s", k->name, strerror(sys));
 }
 

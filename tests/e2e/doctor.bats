@@ -72,6 +72,29 @@ findings() { # ID-PATTERN [OPTION...]
 	[ -z "$(find /sys/fs/cgroup -maxdepth 4 -name 'svrun-doctor-*')" ]
 }
 
+@test "cgroup version 2 alone: a process is cloned into one, and its device filter holds" {
+	host none
+	cat >"$T/version-2" <<-'END'
+		mount -t cgroup2 none /sys/fs/cgroup && exec "$@"
+	END
+	run unshare -m sh "$T/version-2" "$SVRUN" doctor
+	expect_in "$output" "cgroups: version 2" "a cgroup with its device filter: made, entered;" "was denied in it"
+	[ -z "$(find /sys/fs/cgroup -maxdepth 4 -name 'svrun-doctor-*')" ]
+}
+
+@test "without rights it says so first, and what follows is told as refused" {
+	host none
+	cp "$SVRUN" "$T/svrun"
+	chmod 755 "$T" "$T/svrun"
+	run setpriv --reuid 65534 --regid 65534 --clear-groups "$T/svrun" doctor
+	expect_status 1
+	expect_in "${lines[1]}" "error    rights" "this is user 65534"
+	expect_in "$output" "overlayfs: cannot be tried: Operation not permitted" "run svrun as root"
+	run setpriv --bounding-set -all --inh-caps -all "$SVRUN" doctor
+	expect_status 1
+	expect_in "$output" "root without CAP_SYS_ADMIN: this is a container"
+}
+
 @test "a store that is full, or not there, is told" {
 	host none
 	findings 'store'
