@@ -506,6 +506,18 @@ static int apply_mounts(const struct gpu_edits *x, json_t *config, struct err *e
 
 /* ---- hooks, classes of service, interfaces ---- */
 
+/* An engine that has resolved the same devices has put the same hooks there. */
+static void append_once(json_t *list, json_t *own_item)
+{
+	size_t i = 0;
+
+	while (i < json_array_size(list) && !json_equal(json_array_get(list, i), own_item))
+		i++;
+	if (i == json_array_size(list))
+		json_array_append(list, own_item);
+	json_decref(own_item);
+}
+
 static int apply_hooks(const struct gpu_edits *x, json_t *config, struct err *e)
 {
 	json_t *hooks = member(config, "hooks", JSON_OBJECT, e);
@@ -523,7 +535,7 @@ static int apply_hooks(const struct gpu_edits *x, json_t *config, struct err *e)
 			json_object_set_new(hook, "env", strings(h->env.v, h->env.n));
 		if (h->timeout)
 			json_object_set_new(hook, "timeout", json_integer(h->timeout));
-		json_array_append_new(stage, hook);
+		append_once(stage, hook);
 	}
 	return 0;
 }

@@ -134,11 +134,14 @@ make_host() { # KIND
 		{path: "/bin/sh", args: ["sh", "-c", "echo ran >" + $t]}]' --arg p "$hook" --arg t "$T/ran"
 	mkdir -p "$B/rootfs/opt/lib"
 	echo something >"$B/rootfs/opt/old"
+	# no link has the name that the library is loaded by: the cache has
+	echo 'int x;' | gcc -shared -fPIC -nostdlib -Wl,-soname,libx.so.1 -x c - -o "$B/rootfs/opt/lib/libx.so.1.2.3"
 	set_script "$B" 'readlink /opt/lib/libx.so; readlink /opt/old'
 	run_split cdi run --bundle "$B" "$ID"
 	expect_status 0
 	[ "$out" = "libx.so.1
 /dev/null" ] || fail "$out" "$err"
+	expect_in "$(ldconfig -p -C "$B/rootfs/etc/ld.so.cache")" "libx.so.1 (libc6,x86-64) => /opt/lib/libx.so.1.2.3"
 	[ "$(cat "$T/ran")" = ran ] || fail "the hook of somebody else did not run"
 	run_split cdi --no-cdi run --bundle "$B" "$ID"
 	expect_in "$err" "createContainer hook 0, $hook: "

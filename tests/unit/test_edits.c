@@ -255,6 +255,7 @@ TEST(hooks_classes_and_interfaces_get_where_the_config_has_them)
 	gpu_edits_hook(
 		&x, &(struct edit_hook){"createContainer", "/bin/chk", {args, 2}, {env, 1}, 5});
 	gpu_edits_hook(&x, &(struct edit_hook){.stage = "createContainer", .path = "/bin/two"});
+	gpu_edits_hook(&x, &(struct edit_hook){.stage = "createContainer", .path = "/bin/two"});
 	gpu_edits_netdev(&x, "eth1", "net0");
 	gpu_edits_netdev(&x, "eth1", "net1");
 	x.rdt = (struct edit_rdt){.given = true,
