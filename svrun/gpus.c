@@ -98,7 +98,7 @@ static int check_required(const struct gpus *g, struct err *e)
 static int load_cdi(struct gpus *g, const struct run_options *o, struct err *e)
 {
 	static const char *const usual[] = {CDI_DIRS};
-	static const struct cdi_policy policy;
+	const struct cdi_policy policy = {{o->cdi_hooks.v, o->cdi_hooks.n}};
 	const size_t n = sizeof(usual) / sizeof(usual[0]);
 	struct strings dirs = {o->cdi_dirs.v, o->cdi_dirs.n};
 

@@ -143,6 +143,8 @@ void run_options_table(struct run_options *o, struct option_spec table[RUN_OPTIO
 			&o->devices},
 		{"cdi-spec-dir", 0, OPTION_LIST, "DIR", "where CDI names are looked up",
 			&o->cdi_dirs},
+		{"cdi-allow-hook", 0, OPTION_LIST, "FILE",
+			"a program that CDI specs may run as a hook", &o->cdi_hooks},
 		{"mode", 0, OPTION_STRING, "MODE", "of the image's modes; cpu: without GPUs",
 			&o->mode},
 		{"stop-timeout", 0, OPTION_STRING, "SECONDS", "from SIGTERM to SIGKILL (10)",
@@ -195,9 +197,9 @@ int run_options_parse(
 int run_options_parse_again(struct run_options *o, const struct command *self, int argc,
 	char **argv, int *first, struct err *e)
 {
-	static const char *const names[] = {"gpus", "gpus-shared", "device", "cdi-spec-dir", "mode",
-		"memory", "cpus", "pids", "shm-size", "env", "interactive", "tty", "stop-timeout",
-		"timings", NULL};
+	static const char *const names[] = {"gpus", "gpus-shared", "device", "cdi-spec-dir",
+		"cdi-allow-hook", "mode", "memory", "cpus", "pids", "shm-size", "env",
+		"interactive", "tty", "stop-timeout", "timings", NULL};
 	struct option_spec table[RUN_OPTIONS_MAX], some[RUN_OPTIONS_MAX] = {0};
 	size_t n = 0;
 
@@ -214,7 +216,7 @@ void run_options_fini(struct run_options *o)
 {
 	struct option_list *lists[] = {&o->env, &o->env_files, &o->volumes, &o->tmpfs, &o->cap_add,
 		&o->cap_drop, &o->ulimits, &o->secrets, &o->accepted, &o->gpus, &o->devices,
-		&o->cdi_dirs};
+		&o->cdi_dirs, &o->cdi_hooks};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		option_list_fini(lists[i]);

@@ -13,7 +13,7 @@ struct run_options {
 	const char *name, *user, *workdir, *network, *memory, *cpus, *pids, *hostname, *entrypoint,
 		*shm_size, *stop_timeout, *pull, *mode;
 	struct option_list env, env_files, volumes, tmpfs, cap_add, cap_drop, ulimits, secrets,
-		accepted, gpus, devices, cdi_dirs;
+		accepted, gpus, devices, cdi_dirs, cdi_hooks;
 	const char *image;
 	const char *digest; /* of its manifest, of an instance that starts again; NULL: by name */
 	char *const *words; /* behind the image's name */
