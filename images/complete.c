@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "images/download.h"
+#include "images/blob-fetch.h"
 #include "images/progress.h"
 #include "images/rebuild.h"
 
@@ -75,57 +75,6 @@ static void open_source(struct completer *x)
 		x->download = download_new(x->registry, &download_defaults, &x->fault);
 }
 
-static struct piece *cut(const struct image_layer *l, size_t *n)
-{
-	struct piece *v;
-
-	*n = (size_t)((l->size + PIECE_MAX - 1) / PIECE_MAX);
-	v = mem_array(*n, sizeof(*v));
-	for (size_t i = 0; i < *n; i++) {
-		uint64_t at = (uint64_t)i * PIECE_MAX;
-
-		v[i].blob = &l->digest;
-		v[i].blob_size = l->size;
-		v[i].offset = at;
-		v[i].length = l->size - at < PIECE_MAX ? (uint32_t)(l->size - at) : PIECE_MAX;
-	}
-	return v;
-}
-
-static int copy_pieces(struct completer *x, struct stream *in, struct blob_writer *w, struct err *e)
-{
-	struct piece *p;
-	int rc;
-
-	while ((rc = stream_next(in, &p, e)) > 0) {
-		uint32_t n = p->length;
-
-		rc = store_blob_add(w, p->data, n, e);
-		stream_release(in, p);
-		if (rc < 0)
-			return -1;
-		progress_add(x->progress, n);
-	}
-	return rc;
-}
-
-/* The blob as it arrives. */
-static int fetch_pieces(
-	struct completer *x, const struct image_layer *l, struct blob_writer *w, struct err *e)
-{
-	struct stream *in;
-	struct piece *v;
-	size_t n;
-	int rc;
-
-	v = cut(l, &n);
-	in = stream_open(x->download, v, n, true);
-	rc = copy_pieces(x, in, w, e);
-	stream_close(in);
-	free(v);
-	return rc;
-}
-
 static int fetch_layer(
 	struct completer *x, const struct image_layer *l, struct blob_writer *w, struct err *e)
 {
@@ -134,7 +83,7 @@ static int fetch_layer(
 
 	if (store_blob_begin(x->s, w, e) < 0)
 		return -1;
-	rc = fetch_pieces(x, l, w, e);
+	rc = blob_fetch_rest(x->download, &l->digest, l->size, w, x->progress, e);
 	if (rc == 0) {
 		found = store_blob_digest(w);
 		rc = digest_check(&l->digest, &found, e, "%s", registry_name(x->registry));

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "images/attached.h"
+#include "images/blob-fetch.h"
 #include "images/models.h"
 #include "images/pull-policy.h"
 #include "images/progress.h"
@@ -100,52 +101,6 @@ struct pulling {
 	bool *fetched;
 };
 
-static int copy_pieces(struct pulling *x, struct stream *in, struct blob_writer *w, struct err *e)
-{
-	struct piece *p;
-	int rc;
-
-	while ((rc = stream_next(in, &p, e)) > 0) {
-		rc = store_blob_add(w, p->data, p->length, e);
-		progress_add(x->p, p->length);
-		stream_release(in, p);
-		if (rc < 0)
-			break;
-	}
-	return rc;
-}
-
-static int write_blob(struct pulling *x, const struct descriptor *d, struct err *e)
-{
-	size_t n = (size_t)((d->size + PIECE_MAX - 1) / PIECE_MAX);
-	auto_free struct piece *v = mem_array(n + 1, sizeof(*v));
-	struct blob_writer w;
-	struct digest found;
-	struct stream *in;
-	int rc;
-
-	if (store_blob_begin(x->s, &w, e) < 0)
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t at = (uint64_t)i * PIECE_MAX, left = d->size - at;
-
-		v[i] = (struct piece){.blob = &d->digest,
-			.blob_size = d->size,
-			.offset = at,
-			.length = left < PIECE_MAX ? (uint32_t)left : PIECE_MAX};
-	}
-	in = stream_open(x->d, v, n, true);
-	rc = copy_pieces(x, in, &w, e);
-	stream_close(in);
-	found = store_blob_digest(&w);
-	if (rc == 0)
-		rc = digest_check(&d->digest, &found, e, "blob");
-	if (rc == 0)
-		rc = store_blob_commit(&w, &found, e);
-	store_blob_abort(&w);
-	return rc;
-}
-
 static int pull_blob(struct pulling *x, const json_t *o, struct err *e)
 {
 	struct descriptor d;
@@ -157,7 +112,7 @@ static int pull_blob(struct pulling *x, const json_t *o, struct err *e)
 	if (d.size > 1ull << 46)
 		return err_set(e, ERR_CORRUPT, "%" PRIu64 " bytes are beyond the limit", d.size);
 	*x->fetched = true;
-	return write_blob(x, &d, e);
+	return blob_fetch(x->d, x->s, &d.digest, d.size, x->p, e);
 }
 
 /* Layers first: a manifest that is here means that all of it is. */

@@ -234,6 +234,76 @@ sums() { # DIR FILE...
 	expect_in "$err" "model m" "expected sha256:$hex"
 }
 
+@test "an artifact's blob that was interrupted goes on where it was" {
+	need_root
+	new_store
+	registry_plain
+	export SVRUN_CONFIG=$T/config.json
+	jq -n --arg h "$REGISTRY" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	model_app a "$(local_model artifact)"
+	# a file of weights that is worth keeping half of
+	python3 - "$APP/w/model.safetensors" <<-'PY'
+		import json, os, sys
+		n = 12 << 20
+		head = json.dumps({"t": {"dtype": "U8", "shape": [n], "data_offsets": [0, n]}}).encode()
+		open(sys.argv[1], "wb").write(len(head).to_bytes(8, "little") + head + os.urandom(n))
+	PY
+	lock_and_build "$APP" >/dev/null
+	"$SVRUN" image tag a "$REGISTRY/team/a:1" >/dev/null
+	"$SVRUN" image push --progress none "$REGISTRY/team/a:1" >/dev/null
+	local hex partial size sent i pid
+	hex=$(sha256sum <"$APP/w/model.safetensors" | cut -c1-64)
+	size=$(stat -c %s "$APP/w/model.safetensors")
+	export SVRUN_ROOT=$T/second
+	partial=$SVRUN_ROOT/cache/partial/sha256-$hex
+	front_faults "always GET /blobs/sha256:$hex slow 6000000"
+	jq -n --arg h "$FRONT" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
+	"$SVRUN" image pull --progress none "$FRONT/team/a:1" >/dev/null 2>&1 &
+	pid=$!
+	for ((i = 0; i < 400; i++)); do
+		[ ! -s "$partial" ] || break
+		sleep 0.05
+	done
+	[ -s "$partial" ]
+	kill -9 "$pid"
+	wait "$pid" || true
+	sent=$(stat -c %s "$partial")
+	[ "$sent" -gt 0 ] && [ "$sent" -lt "$size" ]
+	cmp -n "$sent" "$partial" "$APP/w/model.safetensors"
+	[ ! -e "$SVRUN_ROOT/blobs/sha256/$hex" ]
+	faults
+	: >"$FRONT_LOG"
+	run_split "$SVRUN" image pull --progress none "$FRONT/team/a:1"
+	expect_status 0
+	[ ! -e "$partial" ]
+	cmp "$SVRUN_ROOT/blobs/sha256/$hex" "$APP/w/model.safetensors"
+	# only what was missing travelled
+	local travelled
+	travelled=$(awk -v hex="$hex" '$1 == "GET" && index($6, hex) { n += $3 } END { print n + 0 }' "$FRONT_LOG")
+	[ "$travelled" -le $((size - sent)) ] || fail "$travelled bytes of $size, $sent were here" "$(<"$FRONT_LOG")"
+
+	# what is there is wrong: from the beginning, and right in the end
+	rm -rf "$SVRUN_ROOT"
+	mkdir -p "$(dirname "$partial")"
+	echo '{"imageLayoutVersion": "1.0.0"}' >"$SVRUN_ROOT/oci-layout"
+	head -c 5000000 /dev/zero >"$partial"
+	run_split "$SVRUN" image pull --progress none "$FRONT/team/a:1"
+	expect_status 0
+	cmp "$SVRUN_ROOT/blobs/sha256/$hex" "$APP/w/model.safetensors"
+}
+
+@test "save and load take artifacts along" {
+	need_root
+	new_store
+	model_app a "$(local_model artifact)"
+	lock_and_build "$APP" >/dev/null
+	"$SVRUN" image save -q a -o "$T/a.tar"
+	export SVRUN_ROOT=$T/second
+	"$SVRUN" image load -q "$T/a.tar" >/dev/null
+	"$SVRUN" image gc >/dev/null
+	in_container a /models/m/model.safetensors | cmp - "$APP/w/model.safetensors"
+}
+
 @test "an artifact in a registry is a source: what comes out has the same digest" {
 	need_root
 	new_store
