@@ -24,25 +24,16 @@ static struct counts count(const struct doctor *d)
 	return c;
 }
 
-/* What files of the host say may be in it. */
-static void print_plain(const char *before, const char *text)
-{
-	auto_free char *plain = output_plain(text);
-
-	printf("%s%s\n", before, plain);
-}
-
 static void print_table(const struct doctor *d)
 {
 	struct counts c = count(d);
 
 	for (size_t i = 0; i < d->n; i++) {
-		char head[64];
+		const struct finding *f = &d->v[i];
 
-		snprintf(head, sizeof(head), "%-8s %-22s ", levels[d->v[i].level], d->v[i].id);
-		print_plain(head, d->v[i].found);
-		if (d->v[i].advice)
-			print_plain("                                -> ", d->v[i].advice);
+		printf("%-8s %-22s %s\n", levels[f->level], f->id, f->found);
+		if (f->advice)
+			printf("%32s-> %s\n", "", f->advice);
 	}
 	printf("%zu ok, %zu notes, %zu warnings, %zu errors\n", c.v[FINDING_OK], c.v[FINDING_NOTE],
 		c.v[FINDING_WARNING], c.v[FINDING_ERROR]);
@@ -55,9 +46,8 @@ static void print_json(const struct doctor *d)
 	auto_json json_t *j = NULL;
 
 	for (size_t i = 0; i < d->n; i++) {
-		auto_free char *text = output_plain(d->v[i].found);
 		json_t *one = json_pack("{s:s, s:s, s:s}", "id", d->v[i].id, "level",
-			levels[d->v[i].level], "found", text);
+			levels[d->v[i].level], "found", d->v[i].found);
 
 		if (one && d->v[i].advice)
 			json_object_set_new(one, "advice", json_string(d->v[i].advice));

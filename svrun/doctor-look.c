@@ -17,6 +17,19 @@
 
 enum { TEXT_MAX = 1 << 20, CHILD_MS = 5000 };
 
+/* Names of files, and what drivers print, are in it: text for terminals and for JSON. */
+static char *clean(struct doctor *d, const char *text)
+{
+	char *copy = arena_strdup(&d->mem, text);
+
+	str_plain(copy, "");
+	if (!str_utf8(copy, strlen(copy)))
+		for (char *c = copy; *c; c++)
+			if ((unsigned char)*c >= 0x80)
+				*c = '?';
+	return copy;
+}
+
 void found(struct doctor *d, const char *id, enum finding_level level, const char *advice,
 	const char *fmt, ...)
 {
@@ -27,14 +40,16 @@ void found(struct doctor *d, const char *id, enum finding_level level, const cha
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	mem_grow(&d->v, &d->cap, d->n);
-	d->v[d->n++] = (struct finding){
-		.id = id, .level = level, .found = arena_strdup(&d->mem, text), .advice = advice};
+	d->v[d->n++] = (struct finding){.id = id,
+		.level = level,
+		.found = clean(d, text),
+		.advice = advice ? clean(d, advice) : NULL};
 }
 
 void found_err(struct doctor *d, const char *id, enum finding_level level, const struct err *e,
 	const char *advice)
 {
-	found(d, id, level, e->hint[0] ? arena_strdup(&d->mem, e->hint) : advice, "%s", e->text);
+	found(d, id, level, e->hint[0] ? e->hint : advice, "%s", e->text);
 }
 
 const char *look_text(struct doctor *d, int dirfd, const char *path)

@@ -35,7 +35,7 @@ struct doctor {
 	struct strings cdi_dirs; /* from the command line; n 0: the usual ones */
 };
 
-/* advice: static text, or in d->mem. */
+/* Both texts are copied, without what a terminal would obey; what is no UTF-8 is shown as '?'. */
 void found(struct doctor *d, const char *id, enum finding_level level, const char *advice,
 	const char *fmt, ...) printf_like(5, 6);
 /* What went wrong with a check, with the hint as its advice, `advice` without one. */

@@ -291,7 +291,9 @@ int main(int argc, char **argv)
 	/* Nobody waits for us once svrun is gone; a crash is told by our status, not by a dump. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-	/* What the library prints is not to be in our document. */
+	/* The library gets nothing that whoever started svrun had open. */
+	(void)!sys_close_range(3, ~0U, 0);
+	/* What it prints is not to be in our document. */
 	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (argc != 2 || fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
 		fputs("usage: svrun-gpu-probe LIBCUDA\n", stderr);

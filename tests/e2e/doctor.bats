@@ -206,9 +206,11 @@ cdi_spec() { # FILE KIND HOST-PATH
 	cdi_spec "$T/cdi/b.json" nvidia.com/gpu /usr/lib/x86_64-linux-gnu/libcuda.so.1
 	cdi_spec "$T/cdi/d.json" example.com/gpu /usr/lib/x86_64-linux-gnu/libcuda.so.888.11.22
 	echo '{' >"$T/cdi/c.json"
+	echo '{' >"$T/cdi/"$'\xff\e[2J.json'
 	findings 'cdi.*' --cdi-spec-dir "$T/cdi"
 	expect_status 0
-	expect_in "$output" "warning cdi.broken" "c.json" "warning cdi.conflict nvidia.com/gpu=0 is in" \
+	[[ $output != *$'\e'* ]]
+	expect_in "$output" "warning cdi.broken" "c.json" "cdi/??[2J.json" "warning cdi.conflict nvidia.com/gpu=0 is in" \
 		"warning cdi.stale $T/cdi/d.json: 1 of the 1 host paths that it names are not there, /usr/lib/x86_64-linux-gnu/libcuda.so.888.11.22 is one"
 }
 
@@ -271,6 +273,9 @@ cdi_spec() { # FILE KIND HOST-PATH
 		crash cuDeviceGetName|crashed in cuDeviceGetName (Segmentation fault)
 		exit cuInit|the probe ended with status 0 in cuInit, and said nothing
 	END
+	fake_driver 'print-all cuInit'
+	"$SVRUN" doctor --cuda >/dev/null 7>"$T/open" || true
+	[ ! -s "$T/open" ] || fail "the library has what the caller had open"
 	fake_driver 'print cuInit' # on its stdout, which is not ours
 	findings 'cuda\..*' --cuda
 	expect_status 0
