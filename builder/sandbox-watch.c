@@ -11,7 +11,13 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-enum { TICK_MS = 200, PIECE = 64 << 10, COUNT_DEPTH_MAX = 64 };
+enum {
+	TICK_MS = 200,
+	TICK_LEAST_MS = 10,
+	FAST_DISK_PER_MS = 4000000,
+	PIECE = 64 << 10,
+	COUNT_DEPTH_MAX = 64
+};
 
 static const uint64_t spare_most = UINT64_C(1) << 30; /* of a big disk; of a small one a tenth */
 
@@ -35,8 +41,9 @@ int watch_space(int fd, uint64_t asked, uint64_t *max, uint64_t *spare, struct e
 	if (free_bytes(fd, &avail, &size) < 0)
 		return err_sys(e, "free space");
 	*spare = size / 10 < spare_most ? size / 10 : spare_most;
-	left = avail > *spare ? avail - *spare : 0;
-	*max = asked && asked < left ? asked : asked ? left : left / 2;
+	/* Half: what it wrote is written once more, to the pool. */
+	left = avail > *spare ? (avail - *spare) / 2 : 0;
+	*max = asked && asked < left ? asked : left;
 	return 0;
 }
 
@@ -115,19 +122,30 @@ static bool *over_limit(struct watch *w)
 	return w->exact ? &w->end->wrote_too_much : &w->end->out_of_disk;
 }
 
+/* The nearer the disk is to what must stay free, the sooner the next look. */
+static double next_tick(const struct watch *w, uint64_t avail)
+{
+	uint64_t left = avail > w->spare_bytes ? avail - w->spare_bytes : 0;
+	double ms = (double)(left / FAST_DISK_PER_MS);
+
+	return ms < TICK_LEAST_MS ? TICK_LEAST_MS : ms < TICK_MS ? ms : TICK_MS;
+}
+
 static void look(struct watch *w)
 {
 	double now = sys_now_ms();
 	uint64_t avail = 0, size;
+	bool known;
 
 	if (w->killed || now < w->next_look)
 		return;
-	w->next_look = now + TICK_MS;
+	known = free_bytes(w->upper, &avail, &size) == 0;
+	w->next_look = now + (known ? next_tick(w, avail) : TICK_MS);
 	if (w->timeout_ms && now - w->begun >= w->timeout_ms)
 		w->end->timed_out = true;
-	else if (free_bytes(w->upper, &avail, &size) == 0 && avail < w->spare_bytes)
+	else if (known && avail < w->spare_bytes)
 		w->end->out_of_disk = true;
-	else if (wrote_too_much(w, avail, now))
+	else if (known && wrote_too_much(w, avail, now))
 		*over_limit(w) = true;
 	else if (container_out_of_pids(w->c))
 		w->end->out_of_pids = true;

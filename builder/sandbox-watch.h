@@ -24,8 +24,8 @@ struct watch {
 	unsigned char *piece;
 };
 
-/* How much a run may write when the disk has as much free as it has now, and what must stay. asked
- * 0: half of what can be spared. */
+/* How much a run may write when the disk has as much free as it has now, and what must stay: half
+ * of what can be spared, or what is asked, when that is less. */
 int watch_space(int fd, uint64_t asked, uint64_t *max, uint64_t *spare, struct err *e) must_check;
 
 /* The fields are set, and it is about to be started:

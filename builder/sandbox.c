@@ -14,7 +14,7 @@
 #include "builder/upper.h"
 #include "runtime/container.h"
 
-enum { HOST_FILE_MAX = 1 << 20 };
+enum { HOST_FILE_MAX = 1 << 20, LOOK_MS = 100 };
 
 struct sandbox {
 	const struct sandbox_step *step;
@@ -31,6 +31,9 @@ struct sandbox {
 	int root, upper;
 	uint64_t max_bytes, spare_bytes;
 	bool has_spec;
+	struct sandbox *const *beside;
+	size_t nbeside;
+	double next_look; /* at those */
 	struct err fault; /* of watching it */
 	bool failed;
 };
@@ -217,30 +220,53 @@ static int find_ended(struct sandbox *const *v, size_t n)
 	return -1;
 }
 
-int sandbox_wait(struct sandbox *const *v, size_t n, int ms)
+/* Wait until something happens, at most so many ms (-1: no limit), and see to it. */
+static void look_once(struct sandbox *const *v, size_t n, int ms)
 {
 	auto_free struct pollfd *p = mem_array(WATCH_FDS * n, sizeof(*p));
+
+	for (size_t i = 0; i < n; i++) {
+		watch_poll(&v[i]->watch, p + WATCH_FDS * i);
+		ms = sooner(ms, watch_timeout(&v[i]->watch));
+	}
+	if (poll(p, WATCH_FDS * n, ms) < 0) /* a signal, or no memory: look again */
+		memset(p, 0, WATCH_FDS * n * sizeof(*p));
+	for (size_t i = 0; i < n; i++)
+		if (!v[i]->failed)
+			v[i]->failed =
+				watch_handle(&v[i]->watch, p + WATCH_FDS * i, &v[i]->fault) < 0;
+}
+
+int sandbox_wait(struct sandbox *const *v, size_t n, int ms)
+{
 	double until = sys_now_ms() + ms;
 	int at;
 
 	while ((at = find_ended(v, n)) < 0) {
-		int wait = -1;
+		double left = until - sys_now_ms();
 
-		if (ms >= 0 && sys_now_ms() >= until)
+		if (ms >= 0 && left <= 0)
 			return -1;
-		if (ms >= 0)
-			wait = (int)(until - sys_now_ms()) + 1;
-		for (size_t i = 0; i < n; i++) {
-			watch_poll(&v[i]->watch, p + WATCH_FDS * i);
-			wait = sooner(wait, watch_timeout(&v[i]->watch));
-		}
-		if (poll(p, WATCH_FDS * n, wait) < 0) /* a signal, or no memory: look again */
-			memset(p, 0, WATCH_FDS * n * sizeof(*p));
-		for (size_t i = 0; i < n; i++)
-			v[i]->failed =
-				watch_handle(&v[i]->watch, p + WATCH_FDS * i, &v[i]->fault) < 0;
+		look_once(v, n, ms < 0 ? -1 : (int)left + 1);
 	}
 	return at;
+}
+
+void sandbox_beside(struct sandbox *b, struct sandbox *const *v, size_t n)
+{
+	b->beside = v;
+	b->nbeside = n;
+}
+
+/* What runs beside it must not fill the disk meanwhile. */
+static void look_beside(void *ctx)
+{
+	struct sandbox *b = ctx;
+
+	if (sys_now_ms() < b->next_look)
+		return;
+	look_once(b->beside, b->nbeside, 0);
+	b->next_look = sys_now_ms() + LOOK_MS;
 }
 
 void sandbox_stop(struct sandbox *b)
@@ -264,7 +290,9 @@ static int read_changes(
 		.tree = b->tree,
 		.pool = pool,
 		.max_bytes = b->max_bytes,
-		.scan = b->step->scan};
+		.scan = b->step->scan,
+		.tick = b->nbeside ? look_beside : NULL,
+		.tick_ctx = b};
 
 	if (dir < 0)
 		return err_sys(e, "open %s/upper", b->folder.path);

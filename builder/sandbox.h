@@ -86,6 +86,9 @@ int sandbox_start(struct sandbox **out, const struct sandbox_step *step, struct 
 int sandbox_wait(struct sandbox *const *v, size_t n, int ms);
 /* Have it end now; sandbox_wait() says when that is so. */
 void sandbox_stop(struct sandbox *b);
+/* Those that run beside it, which are watched while sandbox_end() reads what it wrote; borrowed
+ * until then. */
+void sandbox_beside(struct sandbox *b, struct sandbox *const *v, size_t n);
 /* What came of it, as sandbox_run() says, and free it. One that has not ended is killed, and
  * nothing of it comes back. */
 int sandbox_end(struct sandbox *b, struct pool *pool, struct entries *changed,

@@ -278,6 +278,18 @@ static size_t wait_one(struct graph *g, int ms)
 	return at < 0 ? g->l->n : of[at];
 }
 
+/* Those that run beside i. To free(). */
+static struct sandbox **others(struct graph *g, size_t i, size_t *n)
+{
+	struct sandbox **v = mem_array(g->l->n, sizeof(struct sandbox *));
+
+	*n = 0;
+	for (size_t k = 0; k < g->l->n; k++)
+		if (k != i && g->v[k].phase == RUNNING)
+			v[(*n)++] = step_sandbox(g->v[k].run);
+	return v;
+}
+
 static bool any_waits(const struct graph *g)
 {
 	for (size_t i = 0; i < g->l->n; i++)
@@ -289,7 +301,12 @@ static bool any_waits(const struct graph *g)
 static int end_one(struct graph *g, size_t i, struct err *e)
 {
 	struct slot *x = &g->v[i];
-	int rc = step_end(steal_ptr(&x->run), &x->key, &x->changed, e);
+	size_t n;
+	auto_free struct sandbox **v = others(g, i, &n);
+	int rc;
+
+	sandbox_beside(step_sandbox(x->run), v, n);
+	rc = step_end(steal_ptr(&x->run), &x->key, &x->changed, e);
 
 	x->phase = DONE;
 	count_ended(g);

@@ -196,6 +196,8 @@ static int read_data(struct reading *r, struct object *o, struct err *e)
 	content_begin(&r->content);
 	while ((n = sys_read(o->fd, r->piece, PIECE)) > 0) {
 		r->bytes += (uint64_t)n;
+		if (r->u->tick)
+			r->u->tick(r->u->tick_ctx);
 		r->u->too_much = r->bytes > r->u->max_bytes;
 		if (r->u->too_much)
 			return err_set(e, ERR_CORRUPT,
@@ -393,6 +395,8 @@ static int read_named(struct reading *r, struct object *o, int dirfd, size_t fol
 		return -1;
 	if (leaks_by_name(r, folder))
 		return 0;
+	if (r->u->tick)
+		r->u->tick(r->u->tick_ctx);
 	return open_object(o, dirfd, e) < 0 ? -1 : read_object(r, o, e);
 }
 

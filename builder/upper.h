@@ -22,6 +22,9 @@ struct upper {
 	 * of sockets, and a device node is an error. */
 	void (*left_out)(void *ctx, const char *path, const char *what);
 	void *ctx;
+	/* Called now and then, while a lot is read; NULL: nobody. */
+	void (*tick)(void *ctx);
+	void *tick_ctx;
 	bool too_much; /* out: there were more than max_bytes, which is the error */
 	/* Out: the id of a secret that was found, or NULL, and where. */
 	const char *secret;
