@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,6 +61,7 @@ static void become_hook(const struct spec_hook *h, int in, int out)
 	/* Not longer than the runtime that waits for it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	process_reset_signals();
+	umask(022); /* ours is 0: nodes and folders get their modes as they are asked for */
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir("/") < 0 ||
 		sys_close_range(3, ~0U, 0) < 0)
 		_exit(START_FAILED);

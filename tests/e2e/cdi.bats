@@ -166,6 +166,7 @@ make_host() { # KIND
 	change_config "$B" '.process.env += ["LD_PRELOAD=./evil.so", "EVIL=1"]'
 	LD_PRELOAD='' SECRET=1 run_split cdi --cdi-allow-hook "$hook" run --bundle "$B" "$ID"
 	[ "$status" = 0 ] || { rm -f "$hook"; fail "$err"; }
+	[ "$(stat -c %a "$T/said")" = 644 ] || { rm -f "$hook"; fail "a hook makes files for everybody to write to"; }
 	expect_in "$(cat "$T/said")" "cwd /" '"status":"created"' "\"id\":\"$ID\""
 	! grep -E 'LD_PRELOAD|EVIL|SECRET|HOME' "$T/said" || { rm -f "$hook"; fail "$(cat "$T/said")"; }
 	# as soon as somebody else may write to it, it is not run
