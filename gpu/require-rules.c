@@ -12,6 +12,9 @@ static bool is_nvidia(const struct candidate *c)
 	return c->grant.device->maker == GPU_MAKER_NVIDIA;
 }
 
+/* What NVIDIA's numbers are not asked of. */
+static const char other[] = "not a GPU of NVIDIA";
+
 /* ---- the label's ---- */
 
 static int check_vendor(struct judge *j, const struct rule *r, const struct candidate *c,
@@ -60,7 +63,7 @@ static const char *cc_text(struct judge *j, uint32_t cc)
 static int known_cc(
 	struct judge *j, const struct candidate *c, const char **found, const char **hint)
 {
-	*found = is_nvidia(c) ? cc_text(j, c->facts.cc) : "none";
+	*found = is_nvidia(c) ? cc_text(j, c->facts.cc) : other;
 	if (*found)
 		return is_nvidia(c) ? GPU_YES : GPU_NO;
 	*found = "unknown";
@@ -120,7 +123,7 @@ static int check_driver(struct judge *j, const struct rule *r, const struct cand
 	const char **found, const char **hint, struct err *e)
 {
 	(void)e;
-	*found = j->i->driver ? j->i->driver : "an unknown driver";
+	*found = !is_nvidia(c) ? other : j->i->driver ? j->i->driver : "an unknown driver";
 	if (!is_nvidia(c))
 		return GPU_YES;
 	*hint = "a newer driver of NVIDIA has to be installed on the host";
@@ -129,11 +132,12 @@ static int check_driver(struct judge *j, const struct rule *r, const struct cand
 	return gpu_version_compare(j->i->driver, r->value) >= 0 ? GPU_YES : GPU_NO;
 }
 
-static void found_cuda(struct judge *j, const char **found)
+static void found_cuda(struct judge *j, const struct candidate *c, const char **found)
 {
-	*found = j->cuda ? arena_printf(&j->v->mem, "CUDA %s%s of driver %s", j->cuda,
-				   j->cuda_or_newer ? " or newer" : "", j->i->driver)
-			 : "a driver of unknown CUDA";
+	*found = !is_nvidia(c) ? other
+		 : j->cuda     ? arena_printf(&j->v->mem, "CUDA %s%s of driver %s", j->cuda,
+                                     j->cuda_or_newer ? " or newer" : "", j->i->driver)
+			       : "a driver of unknown CUDA";
 }
 
 static int check_cuda_min(struct judge *j, const struct rule *r, const struct candidate *c,
@@ -142,7 +146,7 @@ static int check_cuda_min(struct judge *j, const struct rule *r, const struct ca
 	const struct gpu_label *l = &j->label;
 
 	(void)e;
-	found_cuda(j, found);
+	found_cuda(j, c, found);
 	if (!is_nvidia(c) || (j->cuda && gpu_version_compare(j->cuda, r->value) >= 0))
 		return GPU_YES;
 	/* With the image's own user-space driver, where the hardware takes one. */
@@ -159,7 +163,7 @@ static int check_cuda_max(struct judge *j, const struct rule *r, const struct ca
 	const char **found, const char **hint, struct err *e)
 {
 	(void)e;
-	found_cuda(j, found);
+	found_cuda(j, c, found);
 	if (!is_nvidia(c))
 		return GPU_YES;
 	if (j->cuda && gpu_version_compare(j->cuda, r->value) > 0)
@@ -175,9 +179,9 @@ static int check_brands(struct judge *j, const struct rule *r, const struct cand
 {
 	(void)r;
 	(void)e;
+	*found = !is_nvidia(c) ? other : c->facts.brand ? c->facts.brand : "unknown";
 	if (!is_nvidia(c))
 		return GPU_YES;
-	*found = c->facts.brand ? c->facts.brand : "unknown";
 	for (size_t k = 0; c->facts.brand && k < j->label.brands.n; k++)
 		if (strcasecmp(j->label.brands.v[k], c->facts.brand) == 0)
 			return GPU_YES;
@@ -192,7 +196,7 @@ static int check_mig(struct judge *j, const struct rule *r, const struct candida
 	(void)r;
 	(void)hint;
 	(void)e;
-	*found = "a MIG device";
+	*found = c->grant.mig ? "a MIG device" : "a whole GPU";
 	return c->grant.mig ? GPU_NO : GPU_YES;
 }
 
@@ -253,7 +257,7 @@ static int check_require(struct judge *j, const struct rule *r, const struct can
 	int rc;
 
 	if (!is_nvidia(c)) {
-		*found = "an AMD GPU";
+		*found = other;
 		return str_eq(j->label.mode, "none") || !str_eq(j->label.vendor, "any") ? GPU_NO
 											: GPU_YES;
 	}

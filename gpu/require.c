@@ -64,7 +64,8 @@ int judge_rule(struct judge *j, const struct rule *r, struct err *e)
 		else
 			others++;
 	}
-	met = j->given ? yes == j->n : yes >= j->need;
+	/* Too few, of which all are good enough: that is count.min's to say. */
+	met = yes == j->n ? j->given || yes || !j->need : !j->given && yes >= j->need;
 	if (others)
 		found = arena_printf(&j->v->mem, "%s and %zu more", found, others);
 	if (met && yes) /* what is good enough is the answer, not what else there is */
@@ -161,8 +162,9 @@ static void judge_link(struct judge *j)
 		return;
 	if (str_eq(link, "rdma")) {
 		met = j->i->infiniband.n > 0 || (!j->given && !j->need);
-		judge_line(j, "interconnect", "RDMA", met ? "RDMA devices" : "no /dev/infiniband",
-			met, "load the modules of the network card: ib_uverbs, rdma_cm");
+		judge_line(j, "interconnect", "RDMA",
+			j->i->infiniband.n ? "RDMA devices" : "no /dev/infiniband", met,
+			"load the modules of the network card: ib_uverbs, rdma_cm");
 		return;
 	}
 	hint = "nvidia-smi topo -m tells whether they are connected; --gpus 1 needs no connection";

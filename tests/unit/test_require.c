@@ -313,6 +313,9 @@ TEST(every_line_of_a_label_is_checked)
 			{.from = 2, .n = 2, .grant = true}},
 		{"{" REQUIRED ", \"interconnect\": \"rdma\"}", "",
 			{.from = 2, .n = 2, .grant = true, .rdma = true}},
+		/* one that is good enough, where two are wanted */
+		{"{" REQUIRED ", \"count\": {\"min\": 2}, \"vramGiB\": {\"min\": 24}}", "count.min",
+			{.from = 1, .n = 1}},
 		/* all at once */
 		{"{" REQUIRED ", \"count\": {\"min\": 2}, \"vramGiB\": {\"min\": 80}, "
 		 "\"computeCapability\": {\"min\": \"9.0\"}, \"driver\": {\"min\": \"590\"}, "
