@@ -18,8 +18,10 @@ struct staleness {
 
 static void look_path(struct staleness *s, const json_t *path)
 {
-	const char *p = json_string_value(path);
+	const char *p = json_string_value(path), *prefix = s->d->host->prefix;
 
+	if (p && *prefix && str_starts(p, prefix)) /* a spec that was made of this root */
+		p += strlen(prefix);
 	if (!p || p[0] != '/')
 		return;
 	auto_fd int fd = sys_open_in_root(s->d->host->root, p + 1, O_PATH, 0);

@@ -214,6 +214,19 @@ cdi_spec() { # FILE KIND HOST-PATH
 		"warning cdi.stale $T/cdi/d.json: 1 of the 1 host paths that it names are not there, /usr/lib/x86_64-linux-gnu/libcuda.so.888.11.22 is one"
 }
 
+@test "a CDI spec that svrun made is stale after a driver upgrade" {
+	host one
+	mkdir "$T/cdi"
+	"$SVRUN" gpu cdi generate -o "$T/cdi/nvidia.yaml"
+	findings 'cdi.*' --cdi-spec-dir "$T/cdi"
+	expect_in "$output" "ok cdi CDI: 1 specs"
+	for file in "$HOST"/usr/lib/x86_64-linux-gnu/*.so.999.88.77; do
+		mv "$file" "${file%999.88.77}999.99.1"
+	done
+	findings 'cdi.*' --cdi-spec-dir "$T/cdi"
+	expect_in "$output" "warning cdi.stale $T/cdi/nvidia.yaml:" "-> generate it again"
+}
+
 # ---- the driver is asked ----
 
 @test "--cuda: the driver's word is told, and kept for later starts" {
