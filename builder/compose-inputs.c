@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "builder/compose-private.h"
+#include "builder/mirror-auth.h"
 #include "builder/model.h"
 #include "builder/npm.h"
 #include "builder/source.h"
@@ -116,6 +117,7 @@ static int fetch(const struct manifest *m, const struct lock *l, struct mirrors 
 	struct store *s, struct arena *a, struct progress *p, struct err *e)
 {
 	struct input *in;
+	const char *uri;
 	size_t n, missing = 0;
 
 	if (compose_inputs(m, l, a, &in, &n, e) < 0)
@@ -123,8 +125,10 @@ static int fetch(const struct manifest *m, const struct lock *l, struct mirrors 
 	for (size_t i = 0; i < n; i++) {
 		if (cache_has(s, &in[i]))
 			continue;
-		in[i].url = mirror_url(mirrors, in[i].url, e);
-		if (!in[i].url)
+		uri = in[i].url;
+		in[i].url = mirror_url(mirrors, uri, e);
+		if (!in[i].url ||
+			mirror_authorization(mirrors, uri, in[i].url, &in[i].authorization, e) < 0)
 			return err_ctx(e, "%s", in[i].name);
 		in[missing++] = in[i];
 	}

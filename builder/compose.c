@@ -194,6 +194,8 @@ static int merge_wheels(struct composed *c, struct work *w, struct err *e)
 	}
 	if (python_guard(&r, &w->m->python, e) < 0)
 		return manifest_at(w->m, "/python/guard", e);
+	if (python_extras(&r, &w->m->python, w->l, e) < 0)
+		return manifest_at(w->m, "/python/lock", e);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "builder/requirements-files.h"
 
 static int open_beneath(const char *dir, const char *path, int flags, struct err *e)
 {
@@ -128,6 +129,22 @@ static void add_path(struct lock *l, size_t *cap, const char *path)
 	l->files[l->nfiles++] = (struct lock_file){.path = arena_strdup(&l->arena, path)};
 }
 
+/* The lock file of Python's, and what it includes. */
+static int add_python(struct lock *l, size_t *cap, const struct manifest *m, struct err *e)
+{
+	struct requirements_files f;
+
+	if (!requirements_are(m->python.lock)) {
+		add_path(l, cap, m->python.lock);
+		return 0;
+	}
+	if (requirements_files(&f, &l->arena, m->dir, m->python.lock, e) < 0)
+		return -1;
+	for (size_t i = 0; i < f.n; i++)
+		add_path(l, cap, f.v[i].name);
+	return 0;
+}
+
 int local_lock(struct lock *l, const struct manifest *m, struct err *e)
 {
 	size_t cap = 0;
@@ -139,8 +156,8 @@ int local_lock(struct lock *l, const struct manifest *m, struct err *e)
 			add_path(l, &cap, m->files[i].from);
 	if (m->node.present)
 		add_path(l, &cap, m->node.lock);
-	if (m->python.present && m->python.lock)
-		add_path(l, &cap, m->python.lock);
+	if (m->python.present && m->python.lock && add_python(l, &cap, m, e) < 0)
+		return -1;
 	for (size_t i = 0; i < m->nmodels; i++)
 		for (size_t k = 0; m->models[i].source == MODEL_FILE && k < m->models[i].nfiles;
 			k++)

@@ -19,8 +19,8 @@ int local_open_dir(const char *dir, const char *path, struct err *e) must_check;
 int local_digest(const char *dir, const char *path, struct pool *p, struct digest *d,
 	uint64_t *size, struct err *e) must_check;
 
-/* Pin every local input of m into l->files: files.from, node.lock, python.lock, models of type
- * file. */
+/* Pin every local input of m into l->files: files.from, node.lock, python.lock and what it
+ * includes, models of type file. */
 int local_lock(struct lock *l, const struct manifest *m, struct err *e) must_check;
 
 /* Does every pinned file still have its digest? CORRUPT names file, expected and found. */

@@ -112,11 +112,14 @@ static const struct key wheel_keys[] = {
 		SCHEMA_FIELD(struct lock_wheel, size)},
 	{"why", V_STRINGS, .required = true, .rule = &rule_line, .max = WHEELS_MAX,
 		SCHEMA_FIELD(struct lock_wheel, why)},
+	{"extras", V_STRINGS, .rule = &rule_dist_name, .max = 1000,
+		SCHEMA_FIELD(struct lock_wheel, extras)},
 	{0},
 };
 static const struct schema wheel_schema = {.keys = wheel_keys, .size = sizeof(struct lock_wheel)};
 
 static const struct key python_keys[] = {
+	{"version", V_STRING, .rule = &rule_dist_version, SCHEMA_FIELD(struct lock, python)},
 	{"wheels", V_OBJECTS, .required = true, .max = WHEELS_MAX, .of = &wheel_schema,
 		.count = offsetof(struct lock, nwheels), SCHEMA_FIELD(struct lock, wheels)},
 	{0},

@@ -12,6 +12,7 @@
 #include "builder/npm.h"
 #include "builder/pep440.h"
 #include "builder/python-name.h"
+#include "builder/requirements-files.h"
 
 enum { PYTHON_LOCK_MAX = 32 << 20 };
 static const struct digest none;
@@ -91,30 +92,54 @@ static bool same_wheel(const struct wheel_pin *m, const struct lock_wheel *l)
 	       (!m->url || str_eq(m->url, l->url));
 }
 
-/* Every sha256 in the text of a lock file of Python's, whatever its format; sorted. */
-static struct digest *digests_in(const struct buf *text, size_t *n)
+/* Every sha256 in the text of a lock file of Python's, whatever its format. */
+static void add_digests(struct digest **v, size_t *n, size_t *cap, const char *text, size_t len)
 {
-	struct digest *v = NULL;
-	size_t cap = 0;
-
-	*n = 0;
-	for (size_t i = 0, end; i < text->len; i = end + 1) {
+	for (size_t i = 0, end; i < len; i = end + 1) {
 		char hex[DIGEST_HEX + 1];
 
-		for (end = i; end < text->len && isxdigit((unsigned char)text->data[end]); end++)
+		for (end = i; end < len && isxdigit((unsigned char)text[end]); end++)
 			;
 		if (end - i != DIGEST_HEX)
 			continue;
 		for (size_t k = 0; k < DIGEST_HEX; k++)
-			hex[k] = (char)tolower((unsigned char)text->data[i + k]);
+			hex[k] = (char)tolower((unsigned char)text[i + k]);
 		hex[DIGEST_HEX] = '\0';
-		mem_grow(&v, &cap, *n);
-		if (digest_from_hex(&v[*n], hex) == 0)
+		mem_grow(v, cap, *n);
+		if (digest_from_hex(&(*v)[*n], hex) == 0)
 			++*n;
 	}
+}
+
+/* Those of python.lock and of what it includes, sorted. False: a file is not what the lock pins. */
+static bool digests_of(const struct lock *l, const struct manifest *m, struct arena *a,
+	struct digest **v, size_t *n)
+{
+	const char *path = m->python.lock;
+	auto_buf struct buf text = BUF_INIT(PYTHON_LOCK_MAX);
+	struct requirements_files f = {0};
+	struct requirements_text alone;
+	auto_fd int fd = -1;
+	size_t cap = 0;
+
+	if (requirements_are(path)) {
+		if (requirements_files(&f, a, m->dir, path, NULL) < 0)
+			return false;
+	} else {
+		fd = local_open(m->dir, path, NULL, NULL);
+		if (fd < 0 || file_read_fd(fd, path, &text, NULL) < 0)
+			return false;
+		alone = (struct requirements_text){path, text.data, text.len};
+		f = (struct requirements_files){&alone, 1};
+	}
+	for (size_t i = 0; i < f.n; i++) {
+		if (!is_as_pinned(l, m, f.v[i].name))
+			return false;
+		add_digests(v, n, &cap, f.v[i].text, f.v[i].n);
+	}
 	if (*n)
-		qsort(v, *n, sizeof(*v), by_digest);
-	return v;
+		qsort(*v, *n, sizeof(**v), by_digest);
+	return true;
 }
 
 /* A wheel that the manifest does not list must be one that python.lock names. When that is not the
@@ -122,17 +147,11 @@ static struct digest *digests_in(const struct buf *text, size_t *n)
 static const char *foreign_wheel(const struct lock *l, const struct manifest *m, struct arena *a)
 {
 	const char *path = m->python.lock, *found = NULL;
-	auto_buf struct buf text = BUF_INIT(PYTHON_LOCK_MAX);
 	auto_free struct digest *known = NULL;
-	auto_fd int fd = -1;
-	size_t n;
+	size_t n = 0;
 
-	if (!is_as_pinned(l, m, path))
+	if (!digests_of(l, m, a, &known, &n))
 		return NULL;
-	fd = local_open(m->dir, path, NULL, NULL);
-	if (fd < 0 || file_read_fd(fd, path, &text, NULL) < 0)
-		return NULL;
-	known = digests_in(&text, &n);
 	for (size_t k = 0; k < l->nwheels && !found; k++) {
 		const struct lock_wheel *w = &l->wheels[k];
 		bool listed = n && bsearch(&w->sha256, known, n, sizeof(*known), by_digest);

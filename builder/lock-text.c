@@ -86,6 +86,8 @@ static json_t *wheel_json(const void *p)
 
 	json_object_set_new(o, "sha256", sha256_json(&w->sha256));
 	json_object_set_new(o, "why", strings_json(&w->why));
+	if (w->extras.n)
+		json_object_set_new(o, "extras", strings_json(&w->extras));
 	return o;
 }
 
@@ -173,6 +175,15 @@ static json_t *wrapped(const char *key, json_t *own_list)
 #define SORTED(member, n, compare, element)                                                        \
 	sorted_json(l->member, l->n, sizeof(*l->member), compare, element)
 
+static json_t *python_json(const struct lock *l)
+{
+	json_t *o = wrapped("wheels", SORTED(wheels, nwheels, lock_wheel_compare, wheel_json));
+
+	if (l->python)
+		json_object_set_new(o, "version", json_string(l->python));
+	return o;
+}
+
 /* What the manifest does not ask for is left out, so that a lock of the first version stays as it
  * is but for the envelope. */
 static json_t *lock_json(const struct lock *l)
@@ -190,8 +201,7 @@ static json_t *lock_json(const struct lock *l)
 		o, "node", wrapped("packages", SORTED(npms, nnpms, lock_npm_compare, npm_json)));
 	json_object_set_new(o, "files", SORTED(files, nfiles, lock_file_compare, file_json));
 	if (l->nwheels)
-		json_object_set_new(o, "python",
-			wrapped("wheels", SORTED(wheels, nwheels, lock_wheel_compare, wheel_json)));
+		json_object_set_new(o, "python", python_json(l));
 	if (l->nsources)
 		json_object_set_new(
 			o, "sources", SORTED(sources, nsources, lock_source_compare, source_json));

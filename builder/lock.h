@@ -29,6 +29,7 @@ struct lock_wheel {
 	struct digest sha256;
 	uint64_t size;
 	struct strings why; /* "manifest:/python/wheels/2", "pylock.toml", or names that need it */
+	struct strings extras; /* it was asked for as "name[extra]"; sorted */
 };
 
 struct lock_source { /* by manifest's sources[].id */
@@ -85,6 +86,7 @@ struct lock {
 	size_t ndebs;
 	struct lock_npm *npms; /* sorted by path */
 	size_t nnpms;
+	const char *python;        /* "3.11", of the base image's interpreter; NULL: debs tell */
 	struct lock_wheel *wheels; /* sorted by name */
 	size_t nwheels;
 	struct lock_source *sources; /* sorted by id */

@@ -10,13 +10,15 @@ enum { NAME_BYTES = 64, ADDRESS_BYTES = 2048 };
 
 void mirrors_init(struct mirrors *m, const struct config *c)
 {
-	*m = (struct mirrors){.config = c, .found = json_object(), .root = ""};
+	*m = (struct mirrors){
+		.config = c, .found = json_object(), .credentials = json_object(), .root = ""};
 }
 
 void mirrors_fini(struct mirrors *m)
 {
 	arena_fini(&m->arena);
 	json_decref(m->found);
+	json_decref(m->credentials);
 	*m = (struct mirrors){0};
 }
 

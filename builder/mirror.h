@@ -13,8 +13,9 @@ struct mirrors {
 	struct arena arena;
 	const struct config *config;
 	json_t *found; /* what the host was asked for: name -> address, or null when it has none */
-	const char *root; /* put before /etc and /usr when the host's files are read: "", but in
-			     tests */
+	json_t *credentials; /* host -> Authorization, or null: mirror-auth.h */
+	const char *root;    /* put before /etc and /usr when the host's files are read: "", but in
+				tests */
 };
 
 void mirrors_init(struct mirrors *m, const struct config *c);

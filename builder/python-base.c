@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "builder/base-image.h"
+#include "builder/python-scheme.h"
 
 enum { LIBC_MAX = 32 << 20, APK_MAX = 64 << 20 };
 
@@ -71,13 +72,49 @@ static void read_musl(struct python_base *b, const struct rootfs *r)
 		(void)take_version(at + strlen("P:musl\nV:"), &b->musl_major, &b->musl_minor);
 }
 
-void python_base_find(struct python_base *b, const struct rootfs *r, const char *machine)
+/* Two versions: which of them the name means nobody can tell. */
+static bool only_version(
+	struct python_base *b, const struct rootfs *r, struct arena *a, const char *folder)
+{
+	struct strings names = rootfs_list(r, folder, a);
+	const char *found = NULL;
+
+	for (size_t i = 0; i < names.n; i++) {
+		const char *v = python_version_of_path(a, names.v[i]);
+
+		if (v && !str_ends(names.v[i], v))
+			continue; /* python3.11-config */
+		if (v && found && !str_eq(v, found))
+			return false;
+		found = v ? v : found;
+	}
+	if (found)
+		snprintf(b->python, sizeof(b->python), "%s", found);
+	return found;
+}
+
+static void find_interpreter(struct python_base *b, const struct rootfs *r, const char *interpreter)
+{
+	const struct node *n = tree_resolve(r->tree, interpreter + 1);
+	size_t folder = (size_t)(strrchr(interpreter, '/') - interpreter);
+	struct arena a = {0};
+	const char *v = n ? python_version_of_path(&a, n->name) : NULL;
+	auto_free char *bin = mem_printf("%.*s", (int)folder, interpreter);
+	auto_free char *lib = mem_printf("%s/../lib", bin);
+
+	if (v && str_ends(n->name, v))
+		snprintf(b->python, sizeof(b->python), "%s", v);
+	else if (n && !only_version(b, r, &a, bin + 1))
+		only_version(b, r, &a, lib + 1);
+	arena_fini(&a);
+}
+
+static void find_libc(struct python_base *b, const struct rootfs *r, const char *machine)
 {
 	static const char *const folders[] = {
 		"lib/%s-linux-gnu", "usr/lib/%s-linux-gnu", "lib64", "usr/lib64", "lib", "usr/lib"};
 	char path[128];
 
-	*b = (struct python_base){0};
 	snprintf(path, sizeof(path), "lib/ld-musl-%s.so.1", machine);
 	if (rootfs_has(r, path)) {
 		read_musl(b, r);
@@ -91,6 +128,15 @@ void python_base_find(struct python_base *b, const struct rootfs *r, const char 
 		if (read_glibc(b, r, path))
 			return;
 	}
+}
+
+void python_base_find(
+	struct python_base *b, const struct rootfs *r, const char *machine, const char *interpreter)
+{
+	*b = (struct python_base){0};
+	find_libc(b, r, machine);
+	if (interpreter)
+		find_interpreter(b, r, interpreter);
 }
 
 int python_base_read(struct python_base *b, const struct manifest *m, const struct lock *l,
@@ -107,7 +153,7 @@ int python_base_read(struct python_base *b, const struct manifest *m, const stru
 	r.tree = image.tree;
 	r.pool = pool_open(s->fd, false, e);
 	if (r.pool)
-		python_base_find(b, &r, machine);
+		python_base_find(b, &r, machine, m->python.interpreter);
 	pool_close(r.pool);
 	base_image_close(&image);
 	return r.pool ? 0 : -1;

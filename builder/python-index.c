@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "builder/mirror-auth.h"
 #include "images/request.h"
 #include "images/url.h"
 
@@ -23,8 +24,8 @@ void python_index_close(struct python_index *x)
 
 /* ---- requests ---- */
 
-static int send_once(
-	struct python_index *x, const char *url, struct exchange *q, char **at, struct err *e)
+static int send_once(struct python_index *x, const char *url, const char *authorization,
+	struct exchange *q, char **at, struct err *e)
 {
 	static const char *const fields[] = {
 		"Accept: application/vnd.pypi.simple.v1+json, text/html;q=0.2", NULL};
@@ -42,8 +43,12 @@ static int send_once(
 		return -1;
 	h = http_take(&x->http);
 	rc = request_send(&x->http,
-		&(struct request){.url = url, .fields = fields, .site = site, .content = true}, q,
-		h, at, e);
+		&(struct request){.url = url,
+			.authorization = authorization,
+			.fields = fields,
+			.site = site,
+			.content = true},
+		q, h, at, e);
 	http_give(&x->http, h);
 	return rc;
 }
@@ -61,6 +66,9 @@ static int failed(const struct exchange *q, const char *url, struct err *e)
 	if (q->code == CURLE_OK) {
 		err_set(e, q->status == 404 ? ERR_NOT_FOUND : ERR_NETWORK, "%s: HTTP status %ld",
 			shown, q->status);
+		if (q->status == 401 || q->status == 403)
+			return err_hint(e, "credentials for its host are looked for where those of "
+					   "registries are: docs/credentials.md");
 		return q->status == 404 ? err_hint(e, "is the mirror 'pypi' the folder above "
 						      "'simple', and does it have the package?")
 					: -1;
@@ -70,9 +78,14 @@ static int failed(const struct exchange *q, const char *url, struct err *e)
 	return hint ? err_hint(e, "%s", hint) : -1;
 }
 
+/* uri: as a lock has it, "mirror:pypi/...". */
 static int ask(
-	struct python_index *x, const char *url, struct exchange *q, char **at, struct err *e)
+	struct python_index *x, const char *uri, struct exchange *q, char **at, struct err *e)
 {
+	const char *url = mirror_url(x->mirrors, uri, e), *authorization = NULL;
+
+	if (!url || mirror_authorization(x->mirrors, uri, url, &authorization, e) < 0)
+		return -1;
 	for (unsigned n = 1;; n++) {
 		enum err_kind kind;
 		const char *hint;
@@ -80,7 +93,7 @@ static int ask(
 
 		free(*at);
 		*at = NULL;
-		if (send_once(x, url, q, at, e) < 0)
+		if (send_once(x, url, authorization, q, at, e) < 0)
 			return -1;
 		if (q->code == CURLE_OK && q->status == 200 && !q->too_long)
 			return 0;
@@ -262,15 +275,14 @@ int python_index_list(struct python_index *x, const char *project, struct wheel_
 {
 	auto_free char *uri = mem_printf("mirror:pypi/simple/%s/", project), *at = NULL;
 	const char *base = mirror_url(x->mirrors, "mirror:pypi", e);
-	const char *url = base ? mirror_url(x->mirrors, uri, e) : NULL;
 	auto_exchange struct exchange q;
 	int rc;
 
 	exchange_init(&q, "GET", PAGE_MAX);
-	if (!url)
+	if (!base)
 		return -1;
 	q.deadline_s = EXCHANGE_DOCUMENT_S;
-	rc = ask(x, url, &q, &at, e);
+	rc = ask(x, uri, &q, &at, e);
 	if (rc == 0)
 		rc = python_index_parse(
 			x->a, base, at, q.answer.data ? q.answer.data : "", q.answer.len, v, n, e);
@@ -288,7 +300,7 @@ int python_index_size(struct python_index *x, const char *url, uint64_t *size, s
 	if (!full)
 		return -1;
 	q.deadline_s = EXCHANGE_DOCUMENT_S;
-	if (ask(x, full, &q, &at, e) < 0)
+	if (ask(x, url, &q, &at, e) < 0)
 		return -1;
 	length = exchange_field(&q, "Content-Length", 0);
 	if (!length || str_u64(length, INT64_MAX, size) < 0 || *size == 0)

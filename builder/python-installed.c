@@ -137,6 +137,7 @@ struct guard {
 	const struct python_dist *v;
 	size_t n, broken;
 	struct buf text;
+	const char *extra; /* only what it adds; NULL: all that is needed without any */
 };
 
 static void complain(struct guard *g, const char *line)
@@ -161,6 +162,19 @@ static bool has_fitting(
 	return false;
 }
 
+/* 1, 0, -1. What is needed without the extra that is looked at is the guard's business. */
+static int is_needed(
+	const struct guard *g, const char *marker, const struct marker_env *env, struct err *e)
+{
+	struct marker_env with = *env;
+	int rc = marker ? marker_holds(marker, env, e) : 1;
+
+	if (!g->extra || rc != 0)
+		return g->extra && rc > 0 ? 0 : rc;
+	with.extra = g->extra;
+	return marker_holds(marker, &with, e);
+}
+
 static void check_requirement(struct guard *g, const struct python_dist *d, const char *text,
 	const struct marker_env *env)
 {
@@ -173,12 +187,14 @@ static void check_requirement(struct guard *g, const struct python_dist *d, cons
 		complain(g, arena_printf(g->a, "%s %s: %.300s", d->name, d->version, e.text));
 		return;
 	}
-	rc = q.marker ? marker_holds(q.marker, env, &e) : 1;
+	rc = is_needed(g, q.marker, env, &e);
 	if (rc < 0)
 		complain(g, arena_printf(g->a, "%s %s: %.300s", d->name, d->version, e.text));
 	if (rc == 1 && !has_fitting(g, q.name, q.specifiers, &found))
-		complain(g, arena_printf(g->a, "%s %s needs %s%.200s, and %s is installed", d->name,
-				    d->version, q.name, q.specifiers, found));
+		complain(g,
+			arena_printf(g->a, "%s %s%s%s%s needs %s%.200s, and %s is installed",
+				d->name, d->version, g->extra ? " [" : "", g->extra ? g->extra : "",
+				g->extra ? "]" : "", q.name, q.specifiers, found));
 }
 
 /* "compatible": what a distribution says that it needs is there. */
@@ -240,6 +256,31 @@ int python_guard(const struct rootfs *r, const struct manifest_python *p, struct
 	if (g.broken) {
 		err_set(e, ERR_USAGE, "SV050: /python/guard: %s", g.text.data ? g.text.data : "");
 		rc = err_hint(e, "lock versions that fit, or change what the guard asks for");
+	}
+	buf_fini(&g.text);
+	arena_fini(&a);
+	return rc;
+}
+
+int python_extras(const struct rootfs *r, const struct manifest_python *p, const struct lock *l,
+	struct err *e)
+{
+	struct arena a = {0};
+	struct guard g = {.r = r, .p = p, .a = &a, .text = BUF_INIT(LIST_MAX + 1)};
+	int rc = 0;
+
+	for (size_t i = 0; i < l->nwheels; i++)
+		for (size_t x = 0; x < l->wheels[i].extras.n; x++) {
+			if (!g.v)
+				g.v = python_installed(r, &a, &g.n);
+			g.extra = l->wheels[i].extras.v[x];
+			for (size_t k = 0; k < g.n; k++)
+				if (str_eq(g.v[k].name, l->wheels[i].name))
+					check_requirements(&g, &g.v[k]);
+		}
+	if (g.broken) {
+		err_set(e, ERR_USAGE, "SV053: %s", g.text.data ? g.text.data : "");
+		rc = err_hint(e, "pin what the extra needs beside it, as pip-compile does");
 	}
 	buf_fini(&g.text);
 	arena_fini(&a);

@@ -104,6 +104,11 @@ static int take_pin(struct locking *k, size_t i, struct err *e)
 
 /* ---- pinned requirements ---- */
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 static bool is_hash_of(const struct pinned *p, const struct digest *d)
 {
 	for (size_t i = 0; i < p->nhashes; i++)
@@ -124,8 +129,10 @@ static bool is_wheel_of(struct arena *a, const char *file, const struct pinned *
 static int look_in_folder(const struct locking *k, const char *named, const struct pinned *p,
 	struct wheel_offer *v, size_t *n, struct err *e)
 {
-	const char *url = wheel_local_url(k->target.a, k->folder, named);
-	const char *folder = url ? url + strlen("file:") : ".."; /* which nothing beneath is */
+	const char *url = wheel_local_url(k->target.a, "", named);
+	bool top = strspn(named, "./") == strlen(named) && !strstr(named, "..");
+	/* which nothing beneath is: ".." */
+	const char *folder = url ? url + strlen("file:") : top ? "." : "..";
 	auto_free char *path = mem_printf("%s/%s", k->m->dir, folder);
 	auto_fd int dirfd = sys_open(k->m->dir, O_RDONLY | O_DIRECTORY, 0);
 	int fd = dirfd < 0 ? -1 : sys_open_beneath(dirfd, folder, O_RDONLY | O_DIRECTORY, 0);
@@ -139,7 +146,8 @@ static int look_in_folder(const struct locking *k, const char *named, const stru
 	}
 	while (rc == 0 && *n < FOLDER_FILES_MAX && (en = readdir(d))) {
 		struct wheel_offer *o = &v[*n];
-		auto_free char *file = mem_printf("%s/%s", folder, en->d_name);
+		auto_free char *file =
+			mem_printf("%s%s%s", top ? "" : folder, top ? "" : "/", en->d_name);
 
 		if (!is_wheel_of(k->target.a, en->d_name, p))
 			continue;
@@ -190,7 +198,7 @@ static int take_path(
 {
 	const char *path;
 
-	o->url = wheel_local_url(k->target.a, k->folder, p->path);
+	o->url = wheel_local_url(k->target.a, "", p->path);
 	if (!o->url)
 		return err_set(
 			e, ERR_DENIED, "SV053: %s leads out of the manifest's folder", p->path);
@@ -220,6 +228,22 @@ static int find_offers(struct locking *k, const struct requirements *r, const st
 		p->name, p->version);
 }
 
+static int check_limits(const struct requirements *r, const struct wheel_name *w, struct err *e)
+{
+	const struct requirement_limit *l = requirements_forbid(r, w->name, w->version);
+
+	return l ? err_set(e, ERR_USAGE, "SV053: %s %s is not what %s:%zu allows: %.200s", w->name,
+			   w->version, l->file, l->line, l->specifiers)
+		 : 0;
+}
+
+static struct strings sorted_extras(const struct pinned *p)
+{
+	if (p->extras.n)
+		qsort(p->extras.v, p->extras.n, sizeof(*p->extras.v), by_text);
+	return p->extras;
+}
+
 static int take_pinned(
 	struct locking *k, const struct requirements *r, const struct pinned *p, struct err *e)
 {
@@ -231,10 +255,11 @@ static int take_pinned(
 	int best;
 
 	if (find_offers(k, r, p, v, &n, e) < 0)
-		return err_ctx(e, "%s:%zu", k->m->python.lock, p->line);
+		return err_ctx(e, "%s:%zu", p->file, p->line);
 	best = python_target_pick(&k->target, who, p->version, v, n, e);
-	if (best < 0 || wheel_name_parse(&name, k->target.a, v[best].file, e) < 0)
-		return err_ctx(e, "%s:%zu", k->m->python.lock, p->line);
+	if (best < 0 || wheel_name_parse(&name, k->target.a, v[best].file, e) < 0 ||
+		check_limits(r, &name, e) < 0)
+		return err_ctx(e, "%s:%zu", p->file, p->line);
 	if (!v[best].size && python_index_size(&k->index, v[best].url, &v[best].size, e) < 0)
 		return err_ctx(e, "%s %s", name.name, name.version);
 	out = wheel_list_add(&k->list);
@@ -244,22 +269,25 @@ static int take_pinned(
 		.url = v[best].url,
 		.sha256 = v[best].sha256,
 		.size = v[best].size,
-		.why = p->why};
+		.why = p->why,
+		.extras = sorted_extras(p)};
 	if (out->why.n == 0) {
 		out->why.v = arena_alloc(k->target.a, sizeof(char *));
-		out->why.v[out->why.n++] = arena_strdup(k->target.a, k->m->python.lock);
+		out->why.v[out->why.n++] = arena_strdup(k->target.a, p->file);
 	}
 	return 0;
 }
 
-static int take_requirements(struct locking *k, const struct buf *text, struct err *e)
+static int take_requirements(struct locking *k, struct err *e)
 {
+	struct requirements_files f;
 	struct requirements r;
-	int rc = requirements_read(
-		&r, k->target.a, &k->target.env, k->m->python.lock, text->data, text->len, e);
+	int rc;
 
-	if (rc < 0)
+	if (requirements_files(&f, k->target.a, k->m->dir, k->m->python.lock, e) < 0 ||
+		requirements_read(&r, k->target.a, &k->target.env, &f, e) < 0)
 		return -1;
+	rc = 0;
 	for (size_t i = 0; i < r.n && rc == 0; i++)
 		rc = take_pinned(k, &r, &r.v[i], e);
 	requirements_fini(&r);
@@ -272,14 +300,15 @@ static int take_lock(struct locking *k, struct err *e)
 {
 	const char *name = k->m->python.lock;
 	auto_buf struct buf text = BUF_INIT(LOCK_FILE_MAX);
-	auto_fd int fd = local_open(k->m->dir, name, NULL, e);
 	bool json = str_ends(name, ".json");
+	auto_fd int fd = -1;
 
+	if (requirements_are(name))
+		return take_requirements(k, e);
+	fd = local_open(k->m->dir, name, NULL, e);
 	if (fd < 0 || file_read_fd(fd, name, &text, e) < 0)
 		return -1;
 	buf_put(&text, "", 0);
-	if (!json && !str_ends(name, ".toml"))
-		return take_requirements(k, &text, e);
 	if (pylock_read(&k->target, name, k->folder, text.data, text.len, json, &k->list, e) < 0)
 		return -1;
 	for (size_t i = 0; i < k->list.n; i++) {
@@ -309,9 +338,24 @@ static int by_name(const void *a, const void *b)
 	return c ? c : strcmp(x->file, y->file);
 }
 
-/* One of each: the manifest's own wheel and the lock file's may be the same file. */
-static int merge_doubles(struct wheel_list *l, struct err *e)
+/* Sorted. One that is in both is checked twice, which does no harm. */
+static struct strings both(struct arena *a, const struct strings *x, const struct strings *y)
 {
+	struct strings out = {.v = arena_alloc(a, (x->n + y->n + 1) * sizeof(char *))};
+
+	for (size_t i = 0; i < x->n; i++)
+		out.v[out.n++] = x->v[i];
+	for (size_t i = 0; i < y->n; i++)
+		out.v[out.n++] = y->v[i];
+	if (out.n)
+		qsort(out.v, out.n, sizeof(*out.v), by_text);
+	return out;
+}
+
+/* One of each: the manifest's own wheel and the lock file's may be the same file. */
+static int merge_doubles(struct locking *k, struct err *e)
+{
+	struct wheel_list *l = &k->list;
 	size_t kept = 0;
 
 	if (l->n)
@@ -326,8 +370,11 @@ static int merge_doubles(struct wheel_list *l, struct err *e)
 		if (!digest_eq(&old->sha256, &w->sha256))
 			return err_set(e, ERR_USAGE, "SV055: %s is there twice: %s and %s", w->name,
 				old->file, w->file);
+		struct strings extras = both(k->target.a, &old->extras, &w->extras);
+
 		if (str_starts(w->why.v[0], "manifest:"))
 			*old = *w;
+		old->extras = extras;
 	}
 	l->n = kept;
 	return 0;
@@ -366,7 +413,7 @@ static int lock_all(struct locking *k, struct err *e)
 			err_ctx(e, "%s", pointer);
 			return manifest_at(k->m, pointer, e);
 		}
-	if (merge_doubles(&k->list, e) < 0 || check_guard(k, e) < 0)
+	if (merge_doubles(k, e) < 0 || check_guard(k, e) < 0)
 		return -1;
 	k->l->nwheels = k->list.n;
 	if (k->list.n)

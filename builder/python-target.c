@@ -55,6 +55,8 @@ const char *python_of_lock(const struct lock *l)
 	static const char *const names[] = {"python3", "python3-minimal", NULL};
 	const char *found = NULL;
 
+	if (l->python)
+		return l->python;
 	for (size_t i = 0; names[i]; i++) {
 		const struct lock_deb *d = deb_of(l, names[i]);
 
@@ -100,32 +102,49 @@ static const char *full_version(struct arena *a, const struct lock *l, const cha
 
 /* By the debs, else by the base image; when neither tells, what every image of the last ten years
  * has: manylinux2014. */
-static int find_libc(struct python_target *t, struct python_platform *p, const struct manifest *m,
-	const struct lock *l, struct store *s, struct err *e)
+static void find_libc(struct python_target *t, struct python_platform *p, const struct lock *l,
+	const struct python_base *base)
 {
 	const char *deb = glibc_of_lock(l);
-	struct python_base base = {0};
 
 	if (deb && python_version_parts(deb, &p->glibc_major, &p->glibc_minor) == 0) {
 		t->libc = arena_printf(t->a, "glibc %s", deb);
-		return 0;
+		return;
 	}
-	if (python_base_read(&base, m, l, p->machine, s, e) < 0)
-		return err_ctx(e, "/base");
-	p->glibc_major = base.glibc_major;
-	p->glibc_minor = base.glibc_minor;
-	p->musl_major = base.musl_major;
-	p->musl_minor = base.musl_minor;
-	if (base.musl_major) {
+	p->glibc_major = base->glibc_major;
+	p->glibc_minor = base->glibc_minor;
+	p->musl_major = base->musl_major;
+	p->musl_minor = base->musl_minor;
+	if (base->musl_major) {
 		t->libc = arena_printf(t->a, "musl %u.%u", p->musl_major, p->musl_minor);
-	} else if (base.glibc_major) {
+	} else if (base->glibc_major) {
 		t->libc = arena_printf(t->a, "glibc %u.%u", p->glibc_major, p->glibc_minor);
 	} else {
 		p->glibc_major = 2;
 		p->glibc_minor = 17;
 		t->libc = "glibc 2.17 (the image's own is not known)";
 	}
-	return 0;
+}
+
+/* By the interpreter's name, the debs, or what the base image has there, which the lock then says:
+ * a build need not look for it. */
+static int find_python(struct python_target *t, struct python_platform *p, struct lock *l,
+	const struct manifest *m, const struct python_base *base, struct err *e)
+{
+	l->python = NULL;
+	t->python = python_version_of_path(t->a, m->python.interpreter);
+	if (!t->python)
+		t->python = python_of_lock(l);
+	if (!t->python && base->python[0])
+		t->python = l->python = arena_strdup(t->a, base->python);
+	if (t->python && python_version_parts(t->python, &p->major, &p->minor) == 0)
+		return 0;
+	err_set(e, ERR_USAGE,
+		"/python/interpreter: no package of the lock brings %s%s, so its version is not "
+		"known",
+		m->python.interpreter, l->base.present ? ", nor has the base image it" : "");
+	err_hint(e, "add python3 to apt.packages, or name the interpreter that the base image has");
+	return manifest_at(m, "/python/interpreter", e);
 }
 
 int python_target_init(struct python_target *t, struct lock *l, const struct manifest *m,
@@ -133,20 +152,14 @@ int python_target_init(struct python_target *t, struct lock *l, const struct man
 {
 	bool arm = l->platform && str_eq(l->platform, "linux/arm64");
 	struct python_platform p = {.machine = arm ? "aarch64" : "x86_64"};
+	struct python_base base;
 
-	*t = (struct python_target){
-		.a = &l->arena, .python = python_version_of_path(&l->arena, m->python.interpreter)};
-	if (!t->python)
-		t->python = python_of_lock(l);
-	if (!t->python || python_version_parts(t->python, &p.major, &p.minor) < 0) {
-		err_set(e, ERR_USAGE,
-			"/python: no package of the lock brings the interpreter, so its version is "
-			"not known");
-		return err_hint(e, "add python3 to apt.packages, or name the version of the base "
-				   "image's in python.interpreter, like /usr/bin/python3.11");
-	}
-	if (find_libc(t, &p, m, l, s, e) < 0)
+	*t = (struct python_target){.a = &l->arena};
+	if (python_base_read(&base, m, l, p.machine, s, e) < 0)
+		return err_ctx(e, "/base");
+	if (find_python(t, &p, l, m, &base, e) < 0)
 		return -1;
+	find_libc(t, &p, l, &base);
 	t->tags = python_tags(&p, t->a);
 	t->env = (struct marker_env){.python_version = t->python,
 		.python_full_version = full_version(t->a, l, t->python),

@@ -45,6 +45,11 @@ int python_prepare(const struct rootfs *r, const struct manifest_python *p, cons
  * test. */
 int python_guard(const struct rootfs *r, const struct manifest_python *p, struct err *e) must_check;
 
+/* After all are merged: is what wheels need for the extras they were asked for with ("name[extra]"
+ * in requirements) installed, too? All that is missing in one error (USAGE, SV053). */
+int python_extras(const struct rootfs *r, const struct manifest_python *p, const struct lock *l,
+	struct err *e) must_check;
+
 /* What is installed, from the tree: for SBOM and tests. Sorted by name. Only what an interpreter
  * looks for: what lies in folders called site-packages or dist-packages. */
 struct python_dist {

@@ -5,10 +5,12 @@
 
 #include "base/str.h"
 #include "builder/pep440.h"
+#include "builder/pylock.h"
 #include "builder/python-name.h"
 
 enum {
 	PINS_MAX = 20000,
+	LIMITS_MAX = 20000,
 	LINE_MAX = 1 << 20, /* continued ones: some packages have a thousand hashes */
 	HASHES_MAX = 10000,
 	FOLDERS_MAX = 100,
@@ -19,8 +21,11 @@ struct scan {
 	struct requirements *r;
 	struct arena *a;
 	const struct marker_env *env;
+	const struct requirements_files *files;
+	bool *seen; /* of files: as requirements; then as many: as limits */
 	const char *name;
 	size_t line; /* where the logical line began */
+	bool limits; /* in a file of -c */
 	bool taken;  /* the last requirement was */
 	struct err *e;
 };
@@ -60,13 +65,36 @@ static const char *value_of(const char *line, const char *name)
 	return line + strspn(line, " ");
 }
 
+static int take_file(struct scan *s, size_t i);
+
+/* What is included is read where it stands, once. */
+static int take_include(struct scan *s, const char *value, bool limits)
+{
+	const char *path = requirements_path(s->a, s->name, value);
+	const char *url = wheel_local_url(s->a, "", path);
+	struct scan inner = *s;
+	size_t i = 0;
+
+	while (url && i < s->files->n && !str_eq(s->files->v[i].name, url + strlen("file:")))
+		i++;
+	if (!url || i == s->files->n)
+		return bad(s, ERR_USAGE, 54, "a file that cannot be included:", value);
+	inner.limits = s->limits || limits;
+	inner.taken = false;
+	return take_file(&inner, i);
+}
+
 static int take_option(struct scan *s, const char *line)
 {
-	const char *folder = value_of(line, "--find-links");
+	const char *folder = value_of(line, "--find-links"), *file;
 	struct requirements *r = s->r;
+	bool limits;
 
 	if (is_idle(line))
 		return 0;
+	file = requirements_include(line, &limits);
+	if (file)
+		return take_include(s, file, limits);
 	if (str_eq(line, "--no-index")) {
 		r->no_index = true;
 		return 0;
@@ -80,14 +108,14 @@ static int take_option(struct scan *s, const char *line)
 			return bad(s, ERR_CORRUPT, 54, "too many --find-links", NULL);
 		if (!r->folders.v)
 			r->folders.v = arena_alloc(s->a, FOLDERS_MAX * sizeof(char *));
-		r->folders.v[r->folders.n++] = arena_strdup(s->a, folder);
+		r->folders.v[r->folders.n++] = requirements_path(s->a, s->name, folder);
 		return 0;
 	}
 	bad(s, ERR_USAGE, 54, "an option that is not taken:", line);
 	if (strstr(line, "index-url"))
 		return err_hint(s->e, "packages come from the mirror 'pypi' of the site's "
 				      "configuration");
-	return err_hint(s->e, "write out one file that has all requirements, pinned");
+	return err_hint(s->e, "write out files that have all requirements, pinned");
 }
 
 /* ---- requirements ---- */
@@ -163,7 +191,9 @@ static int take_name(const struct scan *s, struct pinned *p, const char *line, c
 	struct requirement q;
 
 	if (is_local(line)) {
-		p->path = arena_strndup(s->a, line, strcspn(line, " ;"));
+		auto_free char *path = mem_printf("%.*s", (int)strcspn(line, " ;"), line);
+
+		p->path = requirements_path(s->a, s->name, path);
 		line += strcspn(line, ";");
 		*marker = *line ? line + 1 : NULL;
 		if (!str_ends(p->path, ".whl"))
@@ -175,6 +205,7 @@ static int take_name(const struct scan *s, struct pinned *p, const char *line, c
 		return err_ctx(s->e, "%s:%zu", s->name, s->line);
 	*marker = q.marker;
 	p->name = q.name;
+	p->extras = q.extras;
 	p->version = exact(s->a, q.specifiers);
 	if (q.url) {
 		bad(s, ERR_USAGE, 53, "an address is no pinned requirement:", line);
@@ -185,10 +216,45 @@ static int take_name(const struct scan *s, struct pinned *p, const char *line, c
 	return 0;
 }
 
+/* "NAME<2": of those that are pinned elsewhere. Hashes there do not count. */
+static int take_limit(struct scan *s, char *line)
+{
+	struct requirements *r = s->r;
+	struct requirement q;
+	char *options = strstr(line, " --");
+	int rc;
+
+	if (options)
+		*options = '\0';
+	if (is_local(line) || requirement_parse(&q, s->a, line, s->e) < 0 || q.url)
+		return bad(s, ERR_USAGE, 54, "not what limits a version:", line);
+	rc = q.marker ? marker_holds(q.marker, s->env, s->e) : 1;
+	if (rc <= 0)
+		return rc < 0 ? err_ctx(s->e, "%s:%zu", s->name, s->line) : 0;
+	if (q.specifiers[0] && pep440_fits("1", q.specifiers) < 0)
+		return bad(s, ERR_USAGE, 54, "not what limits a version:", line);
+	if (r->nlimits == LIMITS_MAX)
+		return bad(s, ERR_CORRUPT, 54, "too many limits", NULL);
+	mem_grow(&r->limits, &r->limits_cap, r->nlimits);
+	r->limits[r->nlimits++] =
+		(struct requirement_limit){q.name, q.specifiers, s->name, s->line};
+	return 0;
+}
+
+const struct requirement_limit *requirements_forbid(
+	const struct requirements *r, const char *name, const char *version)
+{
+	for (size_t i = 0; i < r->nlimits; i++)
+		if (str_eq(r->limits[i].name, name) && r->limits[i].specifiers[0] &&
+			pep440_fits(version, r->limits[i].specifiers) != 1)
+			return &r->limits[i];
+	return NULL;
+}
+
 static int take_requirement(struct scan *s, char *line)
 {
 	struct requirements *r = s->r;
-	struct pinned p = {.line = s->line};
+	struct pinned p = {.file = s->name, .line = s->line};
 	const char *marker = NULL;
 	int rc;
 
@@ -253,7 +319,9 @@ static int take_line(struct scan *s, struct buf *line)
 		return 0;
 	if (strstr(text, "${"))
 		return bad(s, ERR_USAGE, 54, "variables are not expanded:", text);
-	return *text == '-' ? take_option(s, text) : take_requirement(s, text);
+	if (*text == '-')
+		return take_option(s, text);
+	return s->limits ? take_limit(s, text) : take_requirement(s, text);
 }
 
 static int take_lines(struct scan *s, const char *text, const char *end, struct buf *line)
@@ -292,16 +360,30 @@ static int take_lines(struct scan *s, const char *text, const char *end, struct 
 	return 0;
 }
 
-int requirements_read(struct requirements *r, struct arena *a, const struct marker_env *env,
-	const char *name, const char *text, size_t n, struct err *e)
+static int take_file(struct scan *s, size_t i)
 {
-	struct scan s = {.r = r, .a = a, .env = env, .name = name, .line = 1, .e = e};
+	const struct requirements_text *f = &s->files->v[i];
 	auto_buf struct buf line = BUF_INIT(LINE_MAX);
+	bool *seen = &s->seen[s->limits ? s->files->n + i : i];
+
+	if (*seen)
+		return 0;
+	*seen = true;
+	s->name = f->name;
+	s->line = 1;
+	if (!str_utf8(f->text, f->n))
+		return bad(s, ERR_CORRUPT, 54, "not UTF-8", NULL);
+	return f->n ? take_lines(s, f->text, f->text + f->n, &line) : 0;
+}
+
+int requirements_read(struct requirements *r, struct arena *a, const struct marker_env *env,
+	const struct requirements_files *f, struct err *e)
+{
+	auto_free bool *seen = mem_array(2 * f->n, sizeof(*seen));
+	struct scan s = {.r = r, .a = a, .env = env, .files = f, .seen = seen, .e = e};
 
 	*r = (struct requirements){0};
-	if (!str_utf8(text, n))
-		return bad(&s, ERR_CORRUPT, 54, "not UTF-8", NULL);
-	if (n == 0 || take_lines(&s, text, text + n, &line) == 0)
+	if (take_file(&s, 0) == 0)
 		return 0;
 	requirements_fini(r);
 	return -1;
@@ -310,5 +392,6 @@ int requirements_read(struct requirements *r, struct arena *a, const struct mark
 void requirements_fini(struct requirements *r)
 {
 	free(r->v);
+	free(r->limits);
 	*r = (struct requirements){0};
 }

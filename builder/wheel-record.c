@@ -1,5 +1,6 @@
 #include "builder/wheel-record.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,20 +185,29 @@ char *record_hash(struct arena *a, const char *algorithm, const uint8_t *p, size
 	return out;
 }
 
+/* Those of PyPA's "binary distribution format": SHA-256 or better. */
+static const struct {
+	const char *name;
+	enum hash_kind kind;
+} algorithms[] = {{"sha256", HASH_SHA256}, {"sha384", HASH_SHA384}, {"sha512", HASH_SHA512}};
+enum { ALGORITHMS = sizeof(algorithms) / sizeof(algorithms[0]) };
+
 int record_hash_kind(const struct record_row *row, enum hash_kind *kind, struct err *e)
 {
 	char path[STR_SHOWN], hash[STR_SHOWN];
 
-	if (str_starts(row->hash, "sha256=") || str_starts(row->hash, "sha512=")) {
-		*kind = row->hash[3] == '2' ? HASH_SHA256 : HASH_SHA512;
-		return 0;
-	}
+	for (size_t i = 0; i < ALGORITHMS; i++)
+		if (str_starts(row->hash, algorithms[i].name) &&
+			row->hash[strlen(algorithms[i].name)] == '=') {
+			*kind = algorithms[i].kind;
+			return 0;
+		}
 	if (!row->hash[0])
 		return err_set(e, ERR_CORRUPT, "SV173: RECORD has no hash of '%s'",
 			str_shown(row->path, path));
 	err_set(e, ERR_UNSUPPORTED, "SV173: RECORD has the hash '%s' of '%s'",
 		str_shown(row->hash, hash), str_shown(row->path, path));
-	return err_hint(e, "sha256 and sha512 are known");
+	return err_hint(e, "sha256, sha384 and sha512 are known");
 }
 
 int record_check(const struct record_row *row, struct hash *h, uint64_t size, struct err *e)
@@ -205,11 +215,15 @@ int record_check(const struct record_row *row, struct hash *h, uint64_t size, st
 	struct arena a = {0};
 	uint8_t bytes[HASH_MAX];
 	char path[STR_SHOWN], text[HASH_TEXT];
-	const char *algorithm = h->kind == HASH_SHA256 ? "sha256" : "sha512";
+	const char *algorithm = NULL;
 	size_t n = hash_final(h, bytes), len = strlen(row->hash);
 	uint64_t want = size;
 	bool same;
 
+	for (size_t i = 0; i < ALGORITHMS; i++)
+		if (algorithms[i].kind == h->kind)
+			algorithm = algorithms[i].name;
+	assert(algorithm);
 	while (len > 0 && row->hash[len - 1] == '=') /* some pad it */
 		len--;
 	snprintf(text, sizeof(text), "%s", record_hash(&a, algorithm, bytes, n));

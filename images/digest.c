@@ -108,6 +108,9 @@ void hash_init(struct hash *h, enum hash_kind kind)
 	case HASH_SHA256:
 		SHA256_Init((SHA256_CTX *)(void *)h->state);
 		return;
+	case HASH_SHA384:
+		SHA384_Init((SHA512_CTX *)(void *)h->state);
+		return;
 	case HASH_SHA512:
 		SHA512_Init((SHA512_CTX *)(void *)h->state);
 		return;
@@ -122,6 +125,9 @@ void hash_add(struct hash *h, const void *p, size_t n)
 	switch (h->kind) {
 	case HASH_SHA256:
 		SHA256_Update((SHA256_CTX *)(void *)h->state, p, n);
+		return;
+	case HASH_SHA384:
+		SHA384_Update((SHA512_CTX *)(void *)h->state, p, n);
 		return;
 	case HASH_SHA512:
 		SHA512_Update((SHA512_CTX *)(void *)h->state, p, n);
@@ -138,6 +144,9 @@ size_t hash_final(struct hash *h, uint8_t out[HASH_MAX])
 	case HASH_SHA256:
 		SHA256_Final(out, (SHA256_CTX *)(void *)h->state);
 		return 32;
+	case HASH_SHA384:
+		SHA384_Final(out, (SHA512_CTX *)(void *)h->state);
+		return 48;
 	case HASH_SHA512:
 		SHA512_Final(out, (SHA512_CTX *)(void *)h->state);
 		return 64;

@@ -31,7 +31,7 @@ int digest_check(const struct digest *want, const struct digest *found, struct e
 	const char *fmt, ...) printf_like(4, 5) must_check;
 
 /* Streaming hash. */
-enum hash_kind { HASH_SHA256, HASH_SHA512, HASH_MD5 };
+enum hash_kind { HASH_SHA256, HASH_SHA384, HASH_SHA512, HASH_MD5 };
 enum { HASH_MAX = 64 };
 
 struct hash {
@@ -41,7 +41,7 @@ struct hash {
 
 void hash_init(struct hash *h, enum hash_kind kind);
 void hash_add(struct hash *h, const void *p, size_t n);
-/* Returns the length: 32, 64 or 16. h must be initialised again before more use. */
+/* Returns the length: 32, 48, 64 or 16. h must be initialised again before more use. */
 size_t hash_final(struct hash *h, uint8_t out[HASH_MAX]);
 struct digest hash_digest(struct hash *h);              /* SHA256 only */
 void hex_encode(const uint8_t *p, size_t n, char *out); /* 2n characters and a NUL */

@@ -1,7 +1,9 @@
 #include "images/url.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <curl/curl.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
@@ -37,6 +39,21 @@ char *url_show(const char *url, char *out, size_t size)
 bool url_is_plain(const char *url)
 {
 	return strncasecmp(url, "http://", 7) == 0;
+}
+
+bool url_is_private(const char *url)
+{
+	auto_free char *host = url_host(url);
+	char *port = host ? strrchr(host, ':') : NULL;
+	struct in_addr a;
+
+	if (!host || !url_is_plain(url))
+		return host != NULL;
+	if (port && !strchr(port, ']'))
+		*port = '\0';
+	if (inet_pton(AF_INET, host, &a) == 1)
+		return ntohl(a.s_addr) >> 24 == 127;
+	return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
 }
 
 bool url_same_origin(const char *a, const char *b)

@@ -14,6 +14,9 @@ enum { URL_MAX = 8192 };
  * Returns out. */
 char *url_show(const char *url, char *out, size_t size);
 bool url_is_plain(const char *url); /* http:// */
+/* Does nobody between read what is sent there? https, or this very machine by its numeric address
+ * or as "localhost". */
+bool url_is_private(const char *url);
 /* Scheme, host and port of two addresses are the same? One that cannot be read is like no other. */
 bool url_same_origin(const char *a, const char *b);
 /* "host:port" as a site's configuration names it: without the port that the scheme implies. Owned;

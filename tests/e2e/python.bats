@@ -346,3 +346,73 @@ EOF
 	expect_in "$err" "demo 1.0"
 	[ "$status" -ne 0 ]
 }
+
+@test "an index that wants a password is asked with what is kept for its host, and nobody else is" {
+	need_wheels
+	local file hash port
+	mkdir -p "$T/index/simple/demo" "$T/index/packages"
+	file=$T/index/packages/demo-1.0-py3-none-any.whl
+	make_wheel "$file"
+	hash=$(sha256sum "$file" | cut -d' ' -f1)
+	jq -n --arg h "$hash" --argjson n "$(stat -c %s "$file")" '[{files: [{filename: "demo-1.0-py3-none-any.whl",
+		url: "../../packages/demo-1.0-py3-none-any.whl", size: $n, hashes: {sha256: $h}}]}]' >"$T/index/simple/demo/.pages"
+	echo "Basic $(printf 'anna:pass word' | base64)" >"$T/index/.authorization"
+	port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	/usr/bin/python3 "$BATS_TEST_DIRNAME/file-server" "$port" "$T/index" "$T/requests" 2>/dev/null &
+	SERVER=$!
+	for _ in {1..100}; do curl -s "http://127.0.0.1:$port/" >/dev/null && break || sleep 0.05; done
+	jq -n --arg u "http://127.0.0.1:$port" '{mirrors: {pypi: $u}}' >"$T/config.json"
+	export SVRUN_CONFIG=$T/config.json REGISTRY_AUTH_FILE=$T/auth.json
+	echo '{}' >"$T/auth.json"
+	lock_only private
+	printf 'Demo==1.0 --hash=sha256:%s\n' "$hash" >"$APP/requirements.txt"
+	run_split "$SVRUN" image lock "$APP"
+	expect_status 125
+	expect_in "$err" "HTTP status 401" "docs/credentials.md"
+	jq -n --arg k "127.0.0.1:$port" --arg a "$(printf 'anna:pass word' | base64)" '{auths: {($k): {auth: $a}}}' >"$T/auth.json"
+	jq '.python |= (.prefix = "/usr/local" | .bytecode = "none")' "$APP/manifest.json" >"$APP/new"
+	mv "$APP/new" "$APP/manifest.json"
+	"$SVRUN" image lock "$APP"
+	new_store cache
+	"$SVRUN" image build -q "$APP"
+	[ -z "$(grep -r 'pass word\|cGFzcyB3b3Jk' "$APP")" ]
+	# an address without TLS that is not this machine's gets no password
+	jq -n '{mirrors: {pypi: "http://index.invalid"}}' >"$T/config.json"
+	jq '.auths["index.invalid"] = .auths[]' "$T/auth.json" >"$T/new" && mv "$T/new" "$T/auth.json"
+	run_split "$SVRUN" image lock "$APP"
+	expect_status 125
+	expect_in "$err" "the credentials for http://index.invalid/simple/demo/ would travel in the clear" "logout index.invalid"
+}
+
+@test "the interpreter of a base image need not say its version; requirements include others" {
+	need_pip_image
+	APP=$T/on-base
+	mkdir -p "$APP/wheels"
+	make_wheel "$APP/wheels/demo-2.0-py3-none-any.whl" demo.py='import sys; print(*sys.version_info[:2], sep=".")\n' \
+		INFO/METADATA='Metadata-Version: 2.1\nName: demo\nVersion: 2.0\nRequires-Dist: more; extra == "x"\n'
+	printf -- '--no-index\n-f .\ndemo[x]==2.0 --hash=sha256:%s\n' \
+		"$(sha256sum <"$APP/wheels/demo-2.0-py3-none-any.whl" | cut -c1-64)" >"$APP/wheels/base.txt"
+	printf -- '-r wheels/base.txt\n-c wheels/limits.txt\n' >"$APP/requirements.txt"
+	echo 'demo>=3' >"$APP/wheels/limits.txt"
+	jq -n --arg d "$(image_digest e2e-python)" '{schema: "svrun.image/1", name: "on-base", version: "1",
+		base: {type: "oci", ref: "store:e2e-python", digest: $d},
+		python: {prefix: "/opt/other", lock: "requirements.txt", interpreter: "/usr/bin/python3"},
+		entrypoint: ["/opt/other/bin/python", "-m", "demo"], build: {epoch: 1767225600}}' >"$APP/manifest.json"
+	run_split "$SVRUN" image lock "$APP"
+	expect_status 2
+	expect_in "$err" "wheels/base.txt:3: SV053: demo 2.0 is not what wheels/limits.txt:1 allows: >=3"
+	echo 'demo<3' >"$APP/wheels/limits.txt"
+	"$SVRUN" image lock "$APP"
+	[ "$(jq -c '[.python.version, .python.wheels[0].extras, [.files[].path]]' "$APP/lock.json")" = \
+		'["3.11",["x"],["requirements.txt","wheels/base.txt","wheels/limits.txt"]]' ]
+	run_split "$SVRUN" image build -q "$APP"
+	expect_status 2
+	expect_in "$err" "manifest.json:" "SV053: demo 2.0 [x] needs more, and nothing is installed"
+	sed -i 's/\[x\]//' "$APP/wheels/base.txt"
+	run_split "$SVRUN" image build -q "$APP"
+	expect_in "$err" "wheels/base.txt: expected sha256:"
+	"$SVRUN" image lock "$APP"
+	"$SVRUN" image build -q "$APP"
+	[ "$("$SVRUN" run --rm on-base)" = 3.11 ]
+	"$SVRUN" image rm on-base on-base:1
+}

@@ -91,6 +91,67 @@ TEST(a_guard_names_all_that_is_not_as_it_says)
 	fixture_fini(f);
 }
 
+TEST(what_an_extra_needs_is_installed)
+{
+	const char *x[] = {"x", "y"};
+	struct lock_wheel wheels[] = {{.name = "torch", .extras = {x, 2}}, {.name = "six"}};
+	const struct lock l = {.wheels = wheels, .nwheels = 2};
+	const struct manifest_python p = {.present = true, .interpreter = "/usr/bin/python3.11"};
+	struct fixture fx, *f = &fx;
+	struct rootfs r = {0};
+
+	fixture_init(f);
+	put_all(f);
+	r.tree = f->t;
+	r.pool = f->p;
+	need(python_extras(&r, &p, &l, &f->e));
+	put(f, "opt/venv/lib/python3.11/site-packages/torch-2.1.0.dist-info/METADATA",
+		"Name: torch\nVersion: 2.1.0\nRequires-Dist: numpy >=1\n"
+		"Requires-Dist: none>1; extra == 'Y' and os_name == 'posix'\n"
+		"Requires-Dist: six>7; extra == 'x'\nRequires-Dist: other; extra == 'z'\n");
+	assert_int_equal(python_extras(&r, &p, &l, &f->e), -1);
+	assert_string_equal(f->e.text,
+		"SV053: torch 2.1.0 [x] needs six>7, and 1.16.0 is installed; "
+		"torch 2.1.0 [y] needs none>1, and nothing is installed");
+	fixture_fini(f);
+}
+
+TEST(a_base_image_tells_its_interpreter)
+{
+	static const struct {
+		const char *files[3], *links[2][2], *interpreter, *version;
+	} cases[] = {
+		{{"usr/bin/python3.9"}, {{"usr/bin/python3", "python3.9"}}, "/usr/bin/python3",
+			"3.9"},
+		{{"usr/local/bin/python3.12", "usr/local/bin/python3.12-config"},
+			{{"usr/local/bin/python3", "python3.12"},
+				{"usr/local/bin/python", "python3"}},
+			"/usr/local/bin/python", "3.12"},
+		{{"opt/p/bin/python", "opt/p/lib/python3.10/os.py"}, {{0}}, "/opt/p/bin/python",
+			"3.10"},
+		{{"opt/p/bin/python3", "opt/p/bin/python3.8", "opt/p/bin/python3.13"}, {{0}},
+			"/opt/p/bin/python3", ""},
+		{{"usr/bin/python3.11"}, {{0}}, "/usr/bin/python3", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture fx, *f = &fx;
+		struct rootfs r = {0};
+		struct python_base b;
+
+		fixture_init(f);
+		r.tree = f->t;
+		r.pool = f->p;
+		for (size_t k = 0; k < 3 && cases[i].files[k]; k++)
+			put(f, cases[i].files[k], "x");
+		for (size_t k = 0; k < 2 && cases[i].links[k][0]; k++)
+			need(rootfs_link(&r, cases[i].links[k][0], cases[i].links[k][1], &f->e));
+		python_base_find(&b, &r, "x86_64", cases[i].interpreter);
+		assert_string_equal(b.python, cases[i].version);
+		fixture_fini(f);
+	}
+}
+
 static void is_link(struct fixture *f, const char *path, const char *target)
 {
 	const struct node *n = tree_find(f->t, path);
@@ -178,7 +239,7 @@ TEST(the_c_library_of_a_base_image_is_found)
 		put(f, cases[i].path, cases[i].text);
 		if (cases[i].apk)
 			put(f, "lib/apk/db/installed", cases[i].apk);
-		python_base_find(&b, &r, "x86_64");
+		python_base_find(&b, &r, "x86_64", NULL);
 		assert_memory_equal(&b, &cases[i].want, sizeof(b));
 		fixture_fini(f);
 	}
@@ -187,5 +248,7 @@ TEST(the_c_library_of_a_base_image_is_found)
 RUN_TESTS(cmocka_unit_test(the_c_library_of_a_base_image_is_found),
 	cmocka_unit_test(what_is_installed_is_what_interpreters_look_for),
 	cmocka_unit_test(a_guard_names_all_that_is_not_as_it_says),
+	cmocka_unit_test(what_an_extra_needs_is_installed),
+	cmocka_unit_test(a_base_image_tells_its_interpreter),
 	cmocka_unit_test(a_virtual_environment_is_made_where_there_is_none),
 	cmocka_unit_test(the_interpreter_must_be_there_and_of_that_version))

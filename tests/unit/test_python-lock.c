@@ -270,6 +270,42 @@ TEST(requirements_may_be_paths_of_wheels)
 	text = mem_printf("./tiny-2.0-py3-none-any.whl --hash sha256:%s\n", hex);
 	locks(&s, "requirements.txt", text);
 	assert_string_equal(s.l.wheels[0].url, "file:tiny-2.0-py3-none-any.whl");
+	assert_int_equal(s.l.wheels[0].extras.n, 0);
+
+	/* the same as a name; its extras are kept for when it is known what they need */
+	free(text);
+	text = mem_printf("--no-index\n-f .\nTiny[socks, Big_One]==2.0 --hash sha256:%s\n", hex);
+	locks(&s, "requirements.txt", text);
+	assert_int_equal(s.l.wheels[0].extras.n, 2);
+	assert_string_equal(s.l.wheels[0].extras.v[0], "big-one");
+	assert_string_equal(s.l.wheels[0].extras.v[1], "socks");
+	teardown(&s);
+}
+
+TEST(requirements_include_others_and_their_limits)
+{
+	char hex[DIGEST_HEX + 1];
+	auto_free char *text = NULL;
+	struct site s;
+
+	setup(&s);
+	assert_int_equal(sys_mkdirat(s.fd, "sub", 0755), 0);
+	put_wheel(&s, "sub/tiny-2.0-py3-none-any.whl", hex);
+	text = mem_printf("-r ../requirements.txt # once is enough\n--no-index\n-f .\n"
+			  "-c limits.txt\ntiny==2 --hash=sha256:%s\n",
+		hex);
+	put(&s, "sub/base.txt", text);
+	put(&s, "sub/limits.txt",
+		"tiny<=2.0,>1 --hash=sha256:" SHA "\nother<1\ntiny<1 ; os_name == 'nt'\ntiny\n");
+	locks(&s, "requirements.txt", "--requirement=sub/base.txt\n");
+	assert_int_equal(s.l.nwheels, 1);
+	assert_string_equal(s.l.wheels[0].url, "file:sub/tiny-2.0-py3-none-any.whl");
+	assert_string_equal(s.l.wheels[0].why.v[0], "sub/base.txt");
+
+	put(&s, "sub/limits.txt", "\ntiny!=2.0\n");
+	assert_int_equal(lock(&s, "requirements.txt", "--requirement=sub/base.txt\n"), -1);
+	assert_string_equal(s.e.text,
+		"sub/base.txt:5: SV053: tiny 2.0 is not what sub/limits.txt:2 allows: !=2.0");
 	teardown(&s);
 }
 
@@ -285,7 +321,9 @@ TEST(requirements_that_are_not_pinned_are_refused_with_their_line)
 		{"a @ https://h/a-1-py3-none-any.whl --hash=sha256:" SHA "\n", "SV053", "address"},
 		{"./a-1.tar.gz --hash=sha256:" SHA "\n", "SV051", "no wheel"},
 		{"-e .\n", "SV054", "an option that is not taken: -e ."},
-		{"-r other.txt\n", "SV054", "an option that is not taken"},
+		{"\n-r other.txt\n", "other.txt: No such file", "requirements.txt:2: open "},
+		{"-r ../other.txt\n", "SV054", "requirements.txt:1: "},
+		{"-c limits\\\n.txt\n", "", "requirements.txt:1: "},
 		{"--index-url https://h/simple\n", "SV054", "an option that is not taken"},
 		{"--find-links https://h/\n", "SV054", "takes folders beside it"},
 		{"a==1 --hash=sha256:12\n", "SV054", "64 hex digits"},
@@ -342,7 +380,8 @@ TEST(without_an_interpreter_nothing_can_be_chosen)
 	setup(&s);
 	s.l.ndebs = 1;
 	assert_int_equal(lock(&s, "pylock.toml", HEAD "packages = []\n"), -1);
-	assert_non_null(strstr(s.e.text, "/python: no package of the lock brings the interpreter"));
+	assert_non_null(strstr(s.e.text,
+		"/python/interpreter: no package of the lock brings /usr/bin/python3, so"));
 	s.m.python.interpreter = "/usr/bin/python3.12";
 	assert_int_equal(lock(&s, "pylock.toml", HEAD "packages = []\n"), 0);
 	teardown(&s);
@@ -389,6 +428,7 @@ RUN_TESTS(cmocka_unit_test(the_interpreter_is_that_of_the_debs),
 	cmocka_unit_test(locks_that_cannot_be_installed_are_refused_by_name),
 	cmocka_unit_test(requirements_are_found_in_folders_beside_them),
 	cmocka_unit_test(requirements_may_be_paths_of_wheels),
+	cmocka_unit_test(requirements_include_others_and_their_limits),
 	cmocka_unit_test(requirements_that_are_not_pinned_are_refused_with_their_line),
 	cmocka_unit_test(the_manifests_wheels_are_checked_and_locked),
 	cmocka_unit_test(without_an_interpreter_nothing_can_be_chosen),

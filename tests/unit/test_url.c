@@ -112,7 +112,25 @@ TEST(hosts_are_named_as_configuration_names_them)
 	assert_null(url_host("nonsense:"));
 }
 
-RUN_TESTS(cmocka_unit_test(an_origin_is_scheme_host_and_port),
+TEST(what_nobody_reads_on_the_way)
+{
+	static const char *const yes[] = {"https://host/x", "https://host:8443",
+		"http://127.0.0.1:80/x", "http://127.1.2.3", "HTTP://localhost:8080/",
+		"http://[::1]/", "http://[::1]:8080/x"};
+	static const char *const no[] = {"http://host/", "http://localhost.host/",
+		"http://127.0.0.1.host", "http://128.0.0.1", "http://[::2]/",
+		"http://user:127.0.0.1@host/", "file:///x", "x", ""};
+
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+		if (!url_is_private(yes[i]))
+			fail_msg("%s", yes[i]);
+	for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		if (url_is_private(no[i]))
+			fail_msg("%s", no[i]);
+}
+
+RUN_TESTS(cmocka_unit_test(what_nobody_reads_on_the_way),
+	cmocka_unit_test(an_origin_is_scheme_host_and_port),
 	cmocka_unit_test(addresses_in_answers_are_resolved_or_refused),
 	cmocka_unit_test(an_address_without_end_is_refused),
 	cmocka_unit_test(what_is_shown_of_an_address_holds_no_secrets),

@@ -342,6 +342,19 @@ TEST(a_record_that_is_not_the_archive_is_refused)
 	zip_add(&z, "a.py", "", 0);
 	refuses(&z, "SV173", "expected 1 bytes, found 0");
 	wheel_begin(&z);
+	buf_printf(&z.record,
+		"a.py,sha384=OLBgp1GsljhM2TJ-sbHjaiH9txEUvgdDTAzHv2P24donTt6_529l-9Ua0vFImLlb,0\n"
+		"b.py,sha512=z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg_SpIdNs6c5H0NE8XYXysP-"
+		"DGNKHfuwvY7kxvUdBeoGlODJ6-SfaPg,0\n");
+	zip_add(&z, "a.py", "", 0);
+	zip_add(&z, "b.py", "x", 1);
+	refuses(&z, "SV173", "'b.py' is not what RECORD says: expected sha512=z4PhNX7vuL3x");
+	wheel_begin(&z);
+	buf_printf(&z.record,
+		"a.py,sha384=OLBgp1GsljhM2TJ-sbHjaiH9txEUvgdDTAzHv2P24donTt6_529l-9Ua0vFImLlb,0\n");
+	zip_add(&z, "a.py", "x", 1);
+	refuses(&z, "SV173", "'a.py' is not what RECORD says: expected sha384=OLBgp1GsljhM");
+	wheel_begin(&z);
 	buf_printf(&z.record, "a.py,md5=1B2M2Y8AsgTpgAmY7PhCfg,0\n");
 	zip_add(&z, "a.py", "", 0);
 	refuses(&z, "SV173", "has the hash 'md5=");
