@@ -1,4 +1,4 @@
-/* CycloneDX 1.5 as JSON. */
+/* CycloneDX as JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -170,8 +170,8 @@ static void serial(const struct digest *d, bool files, char out[64])
 		hex + 20);
 }
 
-json_t *sbom_cyclonedx(
-	const struct bill *b, const struct digest *manifest, const struct sbom_sums *sums)
+json_t *sbom_cyclonedx(const char *version, const struct bill *b, const struct digest *manifest,
+	const struct sbom_sums *sums)
 {
 	json_t *components = json_array();
 	char urn[64], hex[DIGEST_HEX + 1];
@@ -188,7 +188,7 @@ json_t *sbom_cyclonedx(
 	serial(manifest, sums, urn);
 	return json_pack("{s:s, s:s, s:s, s:i, s:{s:s, s:{s:[{s:s, s:s, s:s}]}, s:{s:s, s:s, s:s, "
 			 "s:s, s:[o]}}, s:o, s:o}",
-		"bomFormat", "CycloneDX", "specVersion", "1.5", "serialNumber", urn, "version", 1,
+		"bomFormat", "CycloneDX", "specVersion", version, "serialNumber", urn, "version", 1,
 		"metadata", "timestamp", b->created, "tools", "components", "type", "application",
 		"name", "svrun", "version", SVRUN_VERSION, "component", "type", "container",
 		"bom-ref", "image", "name", b->name, "version", b->version, "hashes",

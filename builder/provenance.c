@@ -224,16 +224,20 @@ static int attach_sbom(const struct bill *b, const char *format, struct store *s
 	const struct digest *manifest, struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(SBOM_TEXT_MAX);
+	auto_json json_t *annotations = NULL;
 	struct attachment a = {0};
 	enum sbom_format f;
 
 	if (sbom_format_parse(format, &f, e) < 0)
 		return -1;
+	if (f != SBOM_SPDX) /* both versions are of one media type */
+		annotations = json_pack("{s:s}", SBOM_ANNOTATION, format);
+	a.annotations = annotations;
 	sbom_text(f, b, manifest, NULL, &text);
 	a.type = sbom_media_type(f);
 	a.data = text.data;
 	a.n = text.len;
-	return attached_put(s, manifest, &a, NULL, e);
+	return attached_put(s, manifest, &a, annotations ? SBOM_ANNOTATION : NULL, e);
 }
 
 static int attach_all(const struct bill *b, const struct manifest_build *how, struct store *s,

@@ -216,7 +216,7 @@ static bool is_iso_date(const char *s)
 
 static bool is_sbom(const char *s)
 {
-	return str_eq(s, "spdx-2.3") || str_eq(s, "cyclonedx-1.5");
+	return str_eq(s, "spdx-2.3") || str_eq(s, "cyclonedx-1.5") || str_eq(s, "cyclonedx-1.6");
 }
 
 const struct rule rule_var_name = {.ok = is_var_name,
@@ -224,7 +224,8 @@ const struct rule rule_var_name = {.ok = is_var_name,
 const struct rule rule_mode_name = {.ok = rule_is_name,
 	.expected = "a-z 0-9 . _ -, at most 64 characters, a letter or digit at both ends"};
 const struct rule rule_iso_date = {.ok = is_iso_date, .expected = "YYYY-MM-DD"};
-const struct rule rule_sbom = {.ok = is_sbom, .expected = "spdx-2.3 or cyclonedx-1.5"};
+const struct rule rule_sbom = {
+	.ok = is_sbom, .expected = "spdx-2.3, cyclonedx-1.5 or cyclonedx-1.6"};
 
 const char *rule_variable_hint(const struct rule *rule)
 {

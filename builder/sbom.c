@@ -12,8 +12,11 @@ int sbom_format_parse(const char *text, enum sbom_format *f, struct err *e)
 		*f = SBOM_SPDX;
 	else if (str_eq(text, "cyclonedx") || str_eq(text, "cyclonedx-1.5"))
 		*f = SBOM_CYCLONEDX;
+	else if (str_eq(text, "cyclonedx-1.6"))
+		*f = SBOM_CYCLONEDX_1_6;
 	else
-		return err_set(e, ERR_USAGE, "expected spdx or cyclonedx, got '%.100s'", text);
+		return err_set(e, ERR_USAGE,
+			"expected spdx or cyclonedx (or cyclonedx-1.6), got '%.100s'", text);
 	return 0;
 }
 
@@ -60,8 +63,9 @@ char *sbom_image_name(const struct bill *b)
 void sbom_text(enum sbom_format f, const struct bill *b, const struct digest *manifest,
 	const struct sbom_sums *sums, struct buf *out)
 {
-	auto_json json_t *j =
-		f == SBOM_SPDX ? sbom_spdx(b, manifest, sums) : sbom_cyclonedx(b, manifest, sums);
+	auto_json json_t *j = f == SBOM_SPDX ? sbom_spdx(b, manifest, sums)
+					     : sbom_cyclonedx(f == SBOM_CYCLONEDX ? "1.5" : "1.6",
+						       b, manifest, sums);
 
 	json_text(j, false, out);
 }

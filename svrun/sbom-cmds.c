@@ -47,10 +47,17 @@ struct sbom_request {
 static int attached_sbom(const struct sbom_request *r, struct store *s, const struct digest *d,
 	struct buf *out, struct err *e)
 {
+	static const char *const versions[] = {
+		[SBOM_CYCLONEDX] = "cyclonedx-1.5", [SBOM_CYCLONEDX_1_6] = "cyclonedx-1.6"};
+	const char *type = sbom_media_type(r->format);
 	struct err fault = {0};
 	struct bill none;
-	int rc = attached_blob(s, d, sbom_media_type(r->format), NULL, NULL, out, e);
+	int rc = r->format == SBOM_SPDX
+			 ? 0
+			 : attached_blob(s, d, type, SBOM_ANNOTATION, versions[r->format], out, e);
 
+	if (rc == 0 && r->format != SBOM_CYCLONEDX_1_6) /* others do not say which */
+		rc = attached_blob(s, d, type, NULL, NULL, out, e);
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
 	rc = bill_load(&none, s, d, NULL, &fault); /* for its words */
@@ -89,7 +96,8 @@ int cmd_image_sbom(const struct command *self, int argc, char **argv, struct err
 	struct sbom_request r = {.format = SBOM_SPDX};
 	const char *format = "spdx";
 	const struct option_spec options[] = {
-		{"format", 0, OPTION_STRING, "FORMAT", "spdx (2.3) or cyclonedx (1.5)", &format},
+		{"format", 0, OPTION_STRING, "FORMAT",
+			"spdx (2.3), cyclonedx (1.5) or cyclonedx-1.6", &format},
 		{"output", 'o', OPTION_STRING, "FILE", "write it there", &r.out},
 		{"files", 0, OPTION_FLAG, NULL, "name every file, its checksums and its layer",
 			&r.files},

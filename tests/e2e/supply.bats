@@ -223,7 +223,7 @@ tags() { # NAME
 	need_program docker-registry
 	local hex
 	registry_plain
-	build_app '.build.provenance = "slsa-v1" | .build.sbom = ["spdx-2.3", "cyclonedx-1.5"]'
+	build_app '.build.provenance = "slsa-v1" | .build.sbom = ["spdx-2.3", "cyclonedx-1.5", "cyclonedx-1.6"]'
 	hex=${APP_DIGEST#sha256:}
 	make_key a
 	make_key b
@@ -231,7 +231,7 @@ tags() { # NAME
 	push app "$REGISTRY/team/app:v1"
 	[ "$(tags team/app)" = "$(printf 'sha256-%s\nsha256-%s.sig\nv1' "$hex" "$hex")" ]
 	raw "team/app:sha256-$hex" | jq -r '.manifests[].artifactType' | sort >"$T/types"
-	printf '%s\n' application/spdx+json application/vnd.cyclonedx+json application/vnd.dev.sigstore.bundle.v0.3+json \
+	printf '%s\n' application/spdx+json application/vnd.cyclonedx+json application/vnd.cyclonedx+json application/vnd.dev.sigstore.bundle.v0.3+json \
 		application/vnd.dev.sigstore.bundle.v0.3+json application/vnd.in-toto+json | diff - "$T/types"
 	# never as an entry of the image's own index
 	raw "team/app:v1" | jq -e '.layers and (.manifests | not)'
@@ -243,7 +243,7 @@ tags() { # NAME
 	sign b app
 	push app "$REGISTRY/team/app:v1"
 	raw "team/app:sha256-$hex.sig" | jq -e '.layers | length == 2'
-	raw "team/app:sha256-$hex" | jq -e '.manifests | length == 6'
+	raw "team/app:sha256-$hex" | jq -e '.manifests | length == 7'
 
 	empty_store
 	pull "$REGISTRY/team/app:v1"
@@ -547,6 +547,9 @@ purls() { # FILE TYPE: NAME VERSION of an SPDX document's packages of that type
 	"$SVRUN" image sbom full -o "$T/spdx.json"
 	"$SVRUN" image sbom full --format cyclonedx -o "$T/cdx.json"
 	"$E2E/check-sbom" "$T/spdx.json" "$T/cdx.json"
+	"$SVRUN" image sbom full --format cyclonedx-1.6 -o "$T/cdx6.json"
+	"$E2E/check-sbom" "$T/spdx.json" "$T/cdx6.json"
+	[ "$(jq .specVersion "$T/cdx6.json")" = '"1.6"' ]
 
 	"$SVRUN" run --rm full dpkg-query -W -f '${Package} ${Version}\n' | sort >"$T/dpkg"
 	[ -s "$T/dpkg" ]

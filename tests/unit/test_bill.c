@@ -167,7 +167,8 @@ TEST(sboms_name_what_is_installed_and_nothing_else)
 {
 	struct bill b = example();
 	struct digest d = digest_of("x", 1);
-	auto_json json_t *spdx = sbom_spdx(&b, &d, NULL), *cdx = sbom_cyclonedx(&b, &d, NULL);
+	auto_json json_t *spdx = sbom_spdx(&b, &d, NULL),
+			 *cdx = sbom_cyclonedx("1.5", &b, &d, NULL);
 	const json_t *packages = json_object_get(spdx, "packages"),
 		     *components = json_object_get(cdx, "components");
 
