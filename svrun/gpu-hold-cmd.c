@@ -31,10 +31,11 @@ static int choose(
 	const struct gpu_inventory *i, char **words, int n, bool wanted[GPUS_MAX], struct err *e)
 {
 	for (int k = 0; k < n; k++) {
+		/* A number alone would be so many GPUs; here it is which one. */
+		auto_free char *word = mem_printf("device=%s", words[k]);
 		struct gpu_request r = {0};
 		struct gpu_grants g = {0};
-		int rc = gpu_request_parse(&r, words[k], e) < 0 ||
-					 gpu_request_match(&r, i, &g, e) < 0
+		int rc = gpu_request_parse(&r, word, e) < 0 || gpu_request_match(&r, i, &g, e) < 0
 				 ? -1
 				 : 0;
 

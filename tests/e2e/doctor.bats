@@ -352,6 +352,43 @@ cdi_spec() { # FILE KIND HOST-PATH
 	expect_in "$output" "no NVIDIA GPU to hold"
 }
 
+# strace answers the open in the place of a driver.
+hold() { # OPTION...
+	strace -o "$T/strace" -P "$HOST/dev/nvidia0" -e inject=openat:retval=9 "$SVRUN" gpu hold "$@"
+}
+
+@test "gpu hold: it says when it is ready, knows the GPUs, is there once, and ends with SIGTERM" {
+	host one
+	fake_driver
+	rm -r "$HOST/run/nvidia-persistenced"
+	python3 - "$T/notify" >"$T/said" <<-'END' &
+		import socket, sys
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.bind(sys.argv[1])
+		s.settimeout(60)
+		print(s.recv(100).decode(), flush=True)
+	END
+	local listener=$! holder pid
+	until [ -S "$T/notify" ]; do sleep 0.05; done
+	NOTIFY_SOCKET=$T/notify hold >"$T/out" 2>&1 3>&- &
+	holder=$!
+	wait "$listener"
+	[ "$(cat "$T/said")" = READY=1 ]
+	pid=$(cat "$HOST/run/svrun/gpu/held/0000:00:1e.0")
+	findings 'gpu\.(persistence|facts)'
+	expect_in "$output" "ok gpu.persistence svrun gpu hold keeps all GPUs awake" "ok gpu.facts"
+	run "$SVRUN" gpu hold --for 1
+	expect_status 125
+	expect_in "$output" "GPU 0 (0000:00:1e.0) is held by process $pid" "one \`svrun gpu hold\` is enough"
+	kill -TERM "$pid"
+	wait "$holder"
+	findings 'gpu\.persistence'
+	expect_in "$output" "warning gpu.persistence nothing keeps 1 of 1 GPUs awake"
+	run hold --for 0 --no-probe 0 GPU-5a000000
+	expect_status 0
+	expect_in "$output" "holding 1 GPUs"
+}
+
 # ---- gpu-check ----
 
 @test "gpu-check: packed here, it runs from its folder; without GPUs its steps are skipped with the reason" {
