@@ -1,5 +1,6 @@
 /* From a spec's containerEdits to what is done to a container, and what no container gets. Source:
  * SPEC.md "OCI Edits"; gpu.md 2.1, 2.3. */
+#include <assert.h>
 #include <limits.h>
 
 #include "base/json.h"
@@ -11,6 +12,15 @@ static const char *text(const json_t *o, const char *key)
 	const char *s = json_string_value(json_object_get(o, key));
 
 	return s && *s ? s : NULL;
+}
+
+/* One that a valid document has. */
+static const char *required(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	assert(s);
+	return s;
 }
 
 struct strings cdi_texts(const json_t *list, struct arena *mem)
@@ -37,7 +47,7 @@ static void add_node(struct gpu_edits *x, const json_t *o)
 {
 	const char *permissions = text(o, "permissions"), *type = text(o, "type");
 	struct edit_node n = {
-		.path = text(o, "path"),
+		.path = required(o, "path"),
 		.host_path = text(o, "hostPath"),
 		.type = type ? *type : 0,
 		/* "none": the node is seen, and nothing more */
@@ -106,7 +116,7 @@ static int add_mount(struct gpu_edits *x, const json_t *o, struct err *e)
 	const char *type = text(o, "type");
 	struct strings options = cdi_texts(json_object_get(o, "options"), &x->mem);
 	struct edit_mount m = {
-		text(o, "hostPath"), text(o, "containerPath"), type, options.v, options.n};
+		required(o, "hostPath"), required(o, "containerPath"), type, options.v, options.n};
 	bool bind = !type || str_eq(type, "bind") || str_eq(type, "none");
 
 	if (bind)
@@ -139,8 +149,8 @@ static bool is_allowed(const struct cdi_policy *p, const char *path)
 static int add_hook(struct gpu_edits *x, const json_t *o, const struct cdi_policy *p, struct err *e)
 {
 	struct edit_hook h = {
-		.stage = text(o, "hookName"),
-		.path = text(o, "path"),
+		.stage = required(o, "hookName"),
+		.path = required(o, "path"),
 		.args = cdi_texts(json_object_get(o, "args"), &x->mem),
 		.env = cdi_texts(json_object_get(o, "env"), &x->mem),
 	};
@@ -167,6 +177,7 @@ static void add_env(struct gpu_edits *x, const char *word)
 {
 	const char *equals = strchr(word, '=');
 
+	assert(equals);
 	gpu_edits_env(x, arena_strndup(&x->mem, word, (size_t)(equals - word)), equals + 1);
 }
 
@@ -194,7 +205,7 @@ int cdi_edits_add(
 	json_array_foreach (json_object_get(edits, "deviceNodes"), i, v)
 		add_node(x, v);
 	json_array_foreach (json_object_get(edits, "netDevices"), i, v)
-		gpu_edits_netdev(x, text(v, "hostInterfaceName"), text(v, "name"));
+		gpu_edits_netdev(x, required(v, "hostInterfaceName"), required(v, "name"));
 	json_array_foreach (json_object_get(edits, "mounts"), i, v)
 		if (add_mount(x, v, e) < 0)
 			return -1;
