@@ -73,11 +73,12 @@ static json_t *config_of_image(const struct fits_request *r, struct err *e)
 
 /* ---- the verdict ---- */
 
+/* null: it has none. */
 static json_t *label_of(const json_t *config, struct err *e)
 {
 	const char *text = json_string_value(
 		json_object_get(json_object_get(config, "Labels"), IMAGE_GPU_LABEL));
-	json_t *label = json_parse(text ? text : "null", text ? strlen(text) : 4, e);
+	json_t *label = text ? json_parse(text, strlen(text), e) : json_null();
 
 	if (!label)
 		err_ctx(e, "label " IMAGE_GPU_LABEL);
