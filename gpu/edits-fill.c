@@ -108,20 +108,28 @@ static int note(struct buf *notes, const char *what, const char *a, const char *
 static int make_links(
 	struct root_files *f, const struct gpu_edits *x, struct buf *notes, struct err *e)
 {
+	const char *first = NULL;
+	size_t missing = 0;
+
 	for (size_t i = 0; i < x->nlinks; i++) {
 		const struct edit_link *l = &x->links[i];
 		int rc = root_link(f, l->path, l->target, e);
 
 		if (rc < 0)
 			return -1;
-		if (rc == 0)
-			warn("the container has no place for the link %s", l->path);
+		if (rc == 0) {
+			first = first ? first : l->path;
+			missing++;
+			continue;
+		}
 		/* below /dev, which is new at every start, there is nothing to take back */
-		else if (is_plain(l->path) && is_plain(l->target) &&
-			 !str_starts(l->path, "/dev/") &&
-			 note(notes, NOTE_LINK, l->path, l->target, e) < 0)
+		if (is_plain(l->path) && is_plain(l->target) && !str_starts(l->path, "/dev/") &&
+			note(notes, NOTE_LINK, l->path, l->target, e) < 0)
 			return -1;
 	}
+	if (missing)
+		warn("the container has no place for %zu links of the GPU's driver: %s%s", missing,
+			first, missing > 1 ? " and others" : "");
 	return 0;
 }
 
