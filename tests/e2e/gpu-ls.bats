@@ -37,7 +37,7 @@ list() { # JQ-FILTER
 	[ "$(list '.gpus | length')" = 0 ]
 	run_split "$SVRUN" gpu topology
 	[ "$out" = "no GPU" ]
-	rm -rf "$HOST"/*
+	rm -rf "${HOST:?}"/*
 	[ "$(list '.gpus | length')" = 0 ]
 }
 
