@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "builder/local.h"
 #include "images/models-move.h"
+#include "images/url.h"
 
 /* ---- files ---- */
 
@@ -41,19 +42,6 @@ static bool goes_along(const struct manifest_model *m)
 
 /* ---- secrets ---- */
 
-/* http to this very machine is as good as a pipe. */
-static bool is_safe(const char *url)
-{
-	static const char *const here[] = {"http://127.", "http://localhost", "http://[::1]"};
-
-	if (!str_starts(url, "http://"))
-		return true;
-	for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
-		if (str_starts(url, here[i]))
-			return true;
-	return false;
-}
-
 int model_authorize(struct input *in, const char *id, bool s3, const struct build_secret *v,
 	size_t n, struct arena *a, struct err *e)
 {
@@ -68,7 +56,7 @@ int model_authorize(struct input *in, const char *id, bool s3, const struct buil
 		err_set(e, ERR_USAGE, "the source wants the secret '%s'", id);
 		return err_hint(e, "--secret %s=FILE", id);
 	}
-	if (!is_safe(in->url)) {
+	if (url_is_plain(in->url) && !url_is_private(in->url)) {
 		err_set(e, ERR_DENIED, "the secret '%s' would travel in the clear", id);
 		return err_hint(e, "use an https:// address");
 	}

@@ -146,12 +146,15 @@ sums() { # DIR FILE...
 	[ "$(jq -c '.models[0].files' "$APP/lock.json")" = "$(sums "$T/www" one.dat | jq -cS .)" ]
 	build "$APP"
 	expect_status 0
-	jq -n '{mirrors: {files: "http://files.example"}}' >"$SVRUN_CONFIG"
 	echo a-secret-token >"$T/token"
 	model_app a "[$(jq -c '. + {source: {type: "https", url: "mirror:files/one.dat", secret: "t"}}' <<<"$m")]"
-	lock --secret "t=$T/token" "$APP"
-	expect_status 125
-	expect_in "$err" "the secret 't' would travel in the clear"
+	local host
+	for host in files.example localhost.example 127.0.0.1.example; do
+		jq -n --arg u "http://$host" '{mirrors: {files: $u}}' >"$SVRUN_CONFIG"
+		lock --secret "t=$T/token" "$APP"
+		expect_status 125
+		expect_in "$err" "the secret 't' would travel in the clear"
+	done
 }
 
 @test "an S3 source signs its requests with the secret" {
