@@ -56,9 +56,9 @@ static void add_node(struct gpu_edits *x, const json_t *o)
 							: permissions,
 	};
 
-	n.has_number = number(o, "major", &n.major) && number(o, "minor", &n.minor);
-	if (n.has_number && n.major == 0 && n.minor == 0) /* Go's way to leave them out */
-		n.has_number = false;
+	/* Producers in Go leave out a minor of 0, and leave in a major of 0 that says nothing. */
+	n.has_number = number(o, "major", &n.major);
+	n.has_number = (number(o, "minor", &n.minor) || n.has_number) && (n.major || n.minor);
 	/* What the spec leaves open is taken from this system's node, fixtures of GPUs or not. */
 	if (!n.host_path && !(n.type && (n.has_number || n.type == 'p')))
 		n.host_path = n.path;

@@ -264,7 +264,7 @@ TEST(all_edits_of_a_device_are_added)
 		"  intelRdt: {closID: spec}\n  env: [A=spec, B=1]\n  additionalGids: [0, 44, 44]\n"
 		"devices:\n- name: 0\n  containerEdits:\n    env: [A=dev]\n    deviceNodes:\n"
 		"    - {path: /dev/x0, hostPath: /dev/null, permissions: r}\n"
-		"    - {path: /dev/x1, type: c, major: 195, minor: 0, fileMode: 0o20660, uid: 1}\n"
+		"    - {path: /dev/x1, type: c, major: 195, fileMode: 0o20660, uid: 1}\n"
 		"    - {path: /dev/x2, type: c, major: 0, minor: 0, permissions: none}\n"
 		"    mounts:\n    - hostPath: /usr/bin/env\n      containerPath: /bin/x\n"
 		"      options: [ro]\n    additionalGids: [109]\n    netDevices:\n"
