@@ -24,6 +24,7 @@ enum {
 	LEVEL = 3,
 	ITEMS_MAX = 1 << 20,
 	APPS_MAX = 16,
+	RATIO_MAX = 1000, /* of plain to compressed: a megabyte more is free */
 };
 
 static const char magic[] = "svrun.bill/1 ";
@@ -339,7 +340,8 @@ int bill_decode(struct bill *b, const void *p, size_t n, struct err *e)
 	int rc;
 
 	*b = (struct bill){0};
-	if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > PLAIN_MAX)
+	if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR ||
+		size > PLAIN_MAX || size > (unsigned long long)n * RATIO_MAX + (1 << 20))
 		return err_set(e, ERR_CORRUPT, "not a bill");
 	plain = mem_alloc((size_t)size + 1);
 	got = ZSTD_decompress(plain, (size_t)size, p, n);
@@ -446,6 +448,20 @@ static int pick(struct bill *b, const struct buf *text, const char *ref, struct 
 }
 
 int bill_load(struct bill *b, struct store *s, const struct digest *manifest, const char *ref,
+	struct err *e)
+{
+	char hex[DIGEST_HEX + 1];
+
+	if (bill_read(b, s, manifest, ref, e) < 0)
+		return -1;
+	if (bill_check(b, s, manifest, e) == 0)
+		return 0;
+	bill_fini(b);
+	err_ctx(e, "%s/bills/%s", s->path, digest_hex(manifest, hex));
+	return err_hint(e, "svrun image build --no-cache writes it again");
+}
+
+int bill_read(struct bill *b, struct store *s, const struct digest *manifest, const char *ref,
 	struct err *e)
 {
 	auto_buf struct buf text = BUF_INIT(STORED_MAX);

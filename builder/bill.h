@@ -64,8 +64,16 @@ int bill_make(struct bill *b, const struct manifest *m, const struct lock *l,
 int bill_save(const struct bill *b, struct store *s, const struct digest *manifest,
 	struct err *e) must_check;
 /* The bill of the app that ref ("big:1") is called after, or else (ref NULL, other names, a digest)
- * of the app that was built to this image first. NOT_FOUND: the image was not built here. */
+ * of the app that was built to this image first. NOT_FOUND: the image was not built here. CORRUPT:
+ * damaged, or not of this image (bill_check()). */
 int bill_load(struct bill *b, struct store *s, const struct digest *manifest, const char *ref,
+	struct err *e) must_check;
+/* The same without a look at the image. */
+int bill_read(struct bill *b, struct store *s, const struct digest *manifest, const char *ref,
+	struct err *e) must_check;
+/* Does it fit the image: its layers, each of its files, the digest of its manifest? What brought a
+ * file cannot be compared with anything. CORRUPT says what does not. */
+int bill_check(const struct bill *b, struct store *s, const struct digest *manifest,
 	struct err *e) must_check;
 /* Is the first of the bills that of another app than own's? 1, and it is in *b; 0; -1. */
 int bill_load_first(struct bill *b, const struct bill *own, struct store *s,

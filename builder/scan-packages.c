@@ -450,9 +450,11 @@ static int list_tree(struct listing *x, struct store *s, const struct digest *ma
 {
 	if (read_release(x, e) < 0 || list_debs(x, e) < 0)
 		return -1;
-	if (bill)
-		return take_bill(x->l, bill, x->l->n > 0, e);
-	return list_others(x, e) < 0 ? -1 : take_sboms(x->l, s, manifest, e);
+	bool database = x->l->n > 0;
+
+	if (list_others(x, e) < 0)
+		return -1;
+	return bill ? take_bill(x->l, bill, database, e) : take_sboms(x->l, s, manifest, e);
 }
 
 int scan_packages_list(struct scan_packages *l, struct store *s, const struct digest *manifest,

@@ -1,6 +1,6 @@
 /* Which packages an image has, as advisories name them: Debian's and Ubuntu's by source package,
- * PyPI's, npm's. From its dpkg database, from its bill when it was built here, else from its
- * folders of packages and from the SBOM that it brings. An SBOM only adds: what is in the image
+ * PyPI's, npm's. From its dpkg database, from its folders of packages, and from its bill when it
+ * was built here, else from the SBOM that it brings. Bill and SBOM only add: what is in the image
  * cannot be left out by one. */
 #ifndef BUILDER_SCAN_PACKAGES_H
 #define BUILDER_SCAN_PACKAGES_H

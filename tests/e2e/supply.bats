@@ -702,3 +702,44 @@ subprocess.run([sys.executable, "/opt/pip.whl/pip", "list", "--format=json", "--
 	expect_status 2
 	expect_in "$err" "expected spdx or cyclonedx"
 }
+
+@test "a bill that is not that of the image is refused by all who read it" {
+	need_root
+	build_app
+	local bill=$SVRUN_ROOT/bills/${APP_DIGEST#sha256:}
+	zstd -qdc "$bill" >"$T/plain"
+	forged() { # OLD NEW TEXT: the last OLD is NEW, of as many bytes
+		python3 - "$T/plain" "$T/forged" "$1" "$2" <<-'PY'
+			import sys
+			plain = open(sys.argv[1], "rb").read()
+			old, new = (a.encode() for a in sys.argv[3:])
+			head, tail = plain.rsplit(old, 1)
+			assert len(old) == len(new)
+			open(sys.argv[2], "wb").write(head + new + tail)
+		PY
+		zstd -qf "$T/forged" -o "$bill"
+		for command in "sbom app" "provenance app" "why app /etc/text" "scan --db $T app"; do
+			# shellcheck disable=SC2086
+			run_split "$SVRUN" image $command
+			expect_status 125
+			expect_in "$err" "$3"
+		done
+	}
+	forged etc/text etc/tixt "the bill is not that of the image: it lacks /etc/text"
+	forged '"diffId":"sha256:' '"diffid":"sha256:' "missing key 'diffId'"
+	forged '\"version\":\"1\"' '\"version\":\"2\"' "the manifest in it has another digest"
+	diff_id=$(jq -r '.layers[0].diffId // empty' <<<"$(head -n 2 "$T/plain" | tail -n 1 | tr '\0' '\n' | head -n 1 | sed 's/}[0-9][^}]*$/}/')")
+	forged "$diff_id" "sha256:$(printf '1%.0s' {1..64})" "the bill is not that of the image: other layers"
+	zstd -qf "$T/plain" -o "$bill"
+	"$SVRUN" image why app /etc/text >/dev/null
+
+	# another image's
+	make_app other '.version = "2" | .files += [{dest: "/etc/more", from: "text"}]'
+	lock_and_build "$T/other" >/dev/null
+	cp "$bill" "$SVRUN_ROOT/bills/$(image_digest other | cut -d: -f2)"
+	run_split "$SVRUN" image sbom other
+	expect_status 125
+	expect_in "$err" "the bill is not that of the image" "svrun image build --no-cache"
+	"$SVRUN" image build -q --no-cache "$T/other" >/dev/null
+	"$SVRUN" image sbom other >/dev/null
+}

@@ -97,7 +97,7 @@ static void expect_bill_of(struct store *s, const char *ref, const char *name, c
 	struct err e = {0};
 	struct bill b;
 
-	if (bill_load(&b, s, &d, ref, &e) < 0)
+	if (bill_read(&b, s, &d, ref, &e) < 0)
 		fail_msg("%s: %s", ref, e.text);
 	assert_string_equal(b.name, name);
 	assert_string_equal(b.version, version);
@@ -127,7 +127,7 @@ TEST(apps_with_the_same_image_have_a_bill_each_and_the_first_stays_the_first)
 	expect_bill_of(&s, "sha256:01", "big", "3");
 	/* what is damaged gives way */
 	assert_int_equal(bills_put(&s, &d, "no bill", 7, NULL), 0);
-	assert_int_equal(bill_load(&b, &s, &d, "big", NULL), -1);
+	assert_int_equal(bill_read(&b, &s, &d, "big", NULL), -1);
 	b = example();
 	assert_int_equal(bill_save(&b, &s, &d, NULL), 0);
 	expect_bill_of(&s, "x", "x", b.version);
