@@ -57,6 +57,25 @@ static int check(struct gpus *g, const struct gpu_grants *grants, struct err *e)
 	return rc;
 }
 
+/* What the host's GPUs lack, as far as it is known what is required. */
+static int check_host(struct gpus *g, struct err *e)
+{
+	struct gpu_grants all = {0};
+	size_t cap = 0;
+	int rc = check(g, NULL, e);
+
+	for (size_t i = 0; i < g->inventory.n; i++) {
+		if (g->inventory.v[i].excluded)
+			continue;
+		mem_grow(&all.v, &cap, all.n);
+		all.v[all.n++] = (struct gpu_grant){.device = &g->inventory.v[i]};
+	}
+	if (rc == 0 && all.n)
+		rc = check(g, &all, e);
+	free(all.v);
+	return rc;
+}
+
 int gpus_take(struct gpus *g, struct err *e)
 {
 	const char *within = getenv(GPU_ALLOCATION_ENV);
@@ -69,7 +88,7 @@ int gpus_take(struct gpus *g, struct err *e)
 		/* not enough that fit: the reader wants to know what they lack */
 		bool few = g->request.count && why.kind == ERR_NOT_FOUND && g->inventory.n;
 
-		if (few && check(g, NULL, e) < 0)
+		if (few && check_host(g, e) < 0)
 			return -1;
 		if (e)
 			*e = why;

@@ -76,15 +76,15 @@ load runtime
 	done
 	run_split "$SVRUN" run --memry 1g x
 	expect_in "$err" "unknown option '--memry'" "did you mean --memory?"
-	run_split "$SVRUN" run --gpus all x
+	run_split "$SVRUN" run -p 80:80 x
 	expect_status 2
-	[ "$err" = "svrun: no option '--gpus' in this version
-hint: containers get no GPU yet" ] || fail "$err"
+	[ "$err" = "svrun: no option '-p' in this version
+hint: with --network host the ports are the host's" ] || fail "$err"
 	run_split "$SVRUN" run -itd x
 	expect_status 2
 	expect_in "$err" "no option '-itd' in this version" "stays with the container"
 	run_split "$SVRUN" run --help
-	[[ $out != *gpus* ]]
+	[[ $out != *publish* ]]
 	run_split "$SVRUN" build x
 	expect_status 2
 	expect_in "$err" "unknown command 'svrun build'" "did you mean 'svrun image build'?"
