@@ -54,11 +54,13 @@ struct gpu_wishes {
 /* env: "K=V" words, the caller's --env included. Errors: CORRUPT names the variable. */
 int gpu_wishes_read(struct gpu_wishes *w, const struct strings *env, struct err *e) must_check;
 void gpu_wishes_fini(struct gpu_wishes *w);
+/* The value of the last "NAME=VALUE"; NULL: unset. */
+const char *gpu_env_value(const struct strings *env, const char *name);
 /* CUDA_VERSION without NVIDIA_REQUIRE_CUDA: such images were made for a runtime that gave them all.
  */
 bool gpu_image_is_old(const struct strings *env);
 /* Narrow g by w->visible: the image sees index 0.. of the host's numbering, as with the toolkit.
- * Names of GPUs that were not granted are refused: DENIED names them. */
+ * Names of GPUs that were not granted are refused: DENIED names them. GPUs of other makers stay. */
 int gpu_wishes_narrow(const struct gpu_wishes *w, const struct gpu_inventory *i,
 	struct gpu_grants *g, struct err *e) must_check;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "gpu/require.h"
 
 enum { COUNT_MAX = 4096, GIB_MAX = 1 << 20, LIST_MAX = 64, WORD_MAX = 64 };
 
@@ -76,11 +77,7 @@ static int flag(const json_t *label, const char *key, bool *v, struct err *e)
 
 static bool is_version(const char *s)
 {
-	for (size_t i = 0; s[i]; i++)
-		if (i >= 32 || (!isdigit((unsigned char)s[i]) &&
-				       (s[i] != '.' || i == 0 || s[i - 1] == '.')))
-			return false;
-	return *s && s[strlen(s) - 1] != '.';
+	return strlen(s) <= 32 && gpu_is_version(s);
 }
 
 static int version(const json_t *label, const char *key, const char **v, struct err *e)

@@ -296,16 +296,6 @@ static bool is_last(const struct strings *env, size_t k, size_t name)
 	return true;
 }
 
-static const char *variable(const struct strings *env, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (size_t k = env->n; k > 0; k--)
-		if (strncmp(env->v[k - 1], name, n) == 0 && env->v[k - 1][n] == '=')
-			return env->v[k - 1] + n + 1;
-	return NULL;
-}
-
 /* A stranger's text for lines and JSON: short, and ASCII whatever it was. */
 static const char *quoted(struct judge *j, const char *text)
 {
@@ -330,9 +320,8 @@ static int judge_value(struct judge *j, const char *name, const char *value, str
 }
 
 /* CUDA_VERSION "10.2.89" of an image from before NVIDIA_REQUIRE_CUDA is cuda>=10.2. */
-static int judge_old(struct judge *j, struct err *e)
+static int judge_old(struct judge *j, const char *version, struct err *e)
 {
-	const char *version = variable(j->env, "CUDA_VERSION");
 	size_t major, minor = 0;
 	char value[64], shown[STR_SHOWN];
 
@@ -351,9 +340,13 @@ static int judge_old(struct judge *j, struct err *e)
 int judge_env(struct judge *j, struct err *e)
 {
 	static const char prefix[] = "NVIDIA_REQUIRE_";
-	const char *off = j->env ? variable(j->env, "NVIDIA_DISABLE_REQUIRE") : NULL;
+	const char *off, *cuda;
 
-	if (!j->env || (off && is_true(off)))
+	if (!j->env)
+		return 0;
+	off = gpu_env_value(j->env, "NVIDIA_DISABLE_REQUIRE");
+	cuda = gpu_env_value(j->env, "CUDA_VERSION");
+	if (off && is_true(off))
 		return 0;
 	for (size_t k = 0; k < j->env->n; k++) {
 		const char *line = j->env->v[k];
@@ -367,5 +360,5 @@ int judge_env(struct judge *j, struct err *e)
 		if (judge_value(j, name, line + n + 1, e) < 0)
 			return -1;
 	}
-	return gpu_image_is_old(j->env) ? judge_old(j, e) : 0;
+	return cuda && gpu_image_is_old(j->env) ? judge_old(j, cuda, e) : 0;
 }

@@ -19,7 +19,7 @@ struct predicate {
 	enum relation relation;
 };
 
-static bool is_version(const char *s)
+bool gpu_is_version(const char *s)
 {
 	for (size_t i = 0; s[i]; i++)
 		if (!isdigit((unsigned char)s[i]) && (s[i] != '.' || i == 0 || s[i - 1] == '.'))
@@ -126,13 +126,13 @@ static int ask(const struct predicate *p, const struct gpu_properties *of, struc
 
 		if (strcasecmp(k->name, p->property) != 0)
 			continue;
-		if (k->version && !is_version(p->value))
+		if (k->version && !gpu_is_version(p->value))
 			return err_set(e, ERR_CORRUPT, "'%s' is no version of %s",
 				str_shown(p->value, shown), k->name);
 		if (!k->version && p->relation != EQUAL && p->relation != NOT_EQUAL)
 			return err_set(
 				e, ERR_CORRUPT, "%s is only compared with = and !=", k->name);
-		if (!k->has || (k->version && !is_version(k->has)))
+		if (!k->has || (k->version && !gpu_is_version(k->has)))
 			return UNKNOWN;
 		return holds(p->relation, k->version ? gpu_version_compare(k->has, p->value)
 						     : strcasecmp(k->has, p->value))

@@ -8,8 +8,7 @@
 
 enum { NAMES_MAX = 4096 };
 
-/* The value of the last "NAME=VALUE"; NULL: unset. */
-static const char *value_of(const struct strings *env, const char *name)
+const char *gpu_env_value(const struct strings *env, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -56,8 +55,8 @@ static bool has(const struct strings *l, const char *word)
 
 bool gpu_image_is_old(const struct strings *env)
 {
-	const char *cuda = value_of(env, "CUDA_VERSION"),
-		   *require = value_of(env, "NVIDIA_REQUIRE_CUDA");
+	const char *cuda = gpu_env_value(env, "CUDA_VERSION"),
+		   *require = gpu_env_value(env, "NVIDIA_REQUIRE_CUDA");
 
 	return cuda && *cuda && (!require || !*require);
 }
@@ -65,7 +64,7 @@ bool gpu_image_is_old(const struct strings *env)
 static int read_visible(struct gpu_wishes *w, const struct strings *env, struct err *e)
 {
 	static const char name[] = "NVIDIA_VISIBLE_DEVICES";
-	const char *value = value_of(env, name);
+	const char *value = gpu_env_value(env, name);
 
 	if (!value && gpu_image_is_old(env))
 		value = "all";
@@ -86,7 +85,7 @@ static int read_visible(struct gpu_wishes *w, const struct strings *env, struct 
 static int read_capabilities(struct gpu_wishes *w, const struct strings *env, struct err *e)
 {
 	static const char name[] = "NVIDIA_DRIVER_CAPABILITIES";
-	const char *value = value_of(env, name);
+	const char *value = gpu_env_value(env, name);
 	struct err why = {0};
 
 	w->caps = GPU_CAP_UTILITY | GPU_CAP_COMPUTE;
@@ -104,21 +103,21 @@ static int read_capabilities(struct gpu_wishes *w, const struct strings *env, st
 
 static bool enabled(const struct strings *env, const char *name)
 {
-	const char *value = value_of(env, name);
+	const char *value = gpu_env_value(env, name);
 
 	return value && str_eq(value, "enabled");
 }
 
 static bool wanted(const struct strings *env, const char *name)
 {
-	const char *value = value_of(env, name);
+	const char *value = gpu_env_value(env, name);
 
 	return value && *value && !str_eq(value, "void") && !str_eq(value, "none");
 }
 
 int gpu_wishes_read(struct gpu_wishes *w, const struct strings *env, struct err *e)
 {
-	const char *imex = value_of(env, "NVIDIA_IMEX_CHANNELS");
+	const char *imex = gpu_env_value(env, "NVIDIA_IMEX_CHANNELS");
 
 	*w = (struct gpu_wishes){0};
 	if (read_visible(w, env, e) < 0 || read_capabilities(w, env, e) < 0 ||
@@ -169,45 +168,59 @@ static int denied(const char *names, struct err *e)
 			   "NVIDIA_VISIBLE_DEVICES=all is all that were given");
 }
 
+/* The makers stand one behind the other: NVIDIA's GPUs alone, as its variable counts them. */
+static struct gpu_inventory of_nvidia(const struct gpu_inventory *i)
+{
+	struct gpu_inventory part = {.v = i->v, .driver = i->driver};
+
+	while (part.n < i->n && i->v[part.n].maker == GPU_MAKER_NVIDIA)
+		part.n++;
+	return part;
+}
+
+/* Others' GPUs are not what the variable is about: they stay. */
+static void keep(struct gpu_grants *g, const struct gpu_grant *named, size_t n)
+{
+	struct gpu_grant *v = mem_array(g->n + n + 1, sizeof(*v));
+	size_t kept = n;
+
+	memcpy(v, named, n * sizeof(*v));
+	for (size_t k = 0; k < g->n; k++)
+		if (g->v[k].device->maker != GPU_MAKER_NVIDIA)
+			v[kept++] = g->v[k];
+	free(g->v);
+	*g = (struct gpu_grants){v, kept};
+}
+
 int gpu_wishes_narrow(const struct gpu_wishes *w, const struct gpu_inventory *i,
 	struct gpu_grants *g, struct err *e)
 {
+	static const char kind[] = "nvidia.com/gpu=";
 	auto_buf struct buf foreign = BUF_INIT(1 << 20);
-	struct gpu_grants kept = {0};
-	size_t cap = 0;
+	auto_free struct gpu_grant *v = mem_array(w->visible.n + 1, sizeof(*v));
+	const struct gpu_inventory part = of_nvidia(i);
+	struct gpu_grants named = {v, 0};
 
-	if (w->none)
-		g->n = 0;
-	if (w->none || w->nothing || !w->visible.n)
+	if (w->nothing || (!w->none && !w->visible.n))
 		return 0;
-
-	auto_free struct gpu_grant *v = NULL;
-
 	for (size_t k = 0; k < w->visible.n; k++) {
-		static const char kind[] = "nvidia.com/gpu=";
 		const char *name = w->visible.v[k];
 		struct gpu_grant one = {0};
 		char shown[STR_SHOWN];
-		struct err why = {0};
 
 		name += str_starts(name, kind) ? strlen(kind) : 0;
 		if (str_eq(name, "all"))
 			return 0;
-		if (gpu_name_match(i, name, &one, &why) > 0 && covered(g, &one)) {
-			kept.v = v;
-			if (is_in(&kept, &one))
-				continue;
-			mem_grow(&v, &cap, kept.n);
-			v[kept.n++] = one;
-		} else if (foreign.len < 512) {
-			buf_printf(
-				&foreign, "%s%s", foreign.len ? ", " : "", str_shown(name, shown));
+		if (gpu_name_match(&part, name, &one, NULL) <= 0 || !covered(g, &one)) {
+			if (foreign.len < 512)
+				buf_printf(&foreign, "%s%s", foreign.len ? ", " : "",
+					str_shown(name, shown));
+		} else if (!is_in(&named, &one)) {
+			v[named.n++] = one;
 		}
 	}
 	if (foreign.len)
 		return denied(foreign.data, e);
-	free(g->v);
-	g->v = steal_ptr(&v);
-	g->n = kept.n;
+	keep(g, v, named.n);
 	return 0;
 }

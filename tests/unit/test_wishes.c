@@ -204,8 +204,39 @@ TEST(gpus_that_were_not_given_are_refused_by_name)
 	}
 }
 
+TEST(gpus_of_other_makers_are_not_what_the_variable_is_about)
+{
+	static struct gpu_device mixed[] = {
+		{.index = 0,
+			.bus = "0000:01:00.0",
+			.uuid = "GPU-5a000000-0123-4567-89ab-0123456789ab"},
+		{.maker = GPU_MAKER_AMD, .index = 0, .bus = "0000:0c:00.0"},
+	};
+	const struct gpu_inventory both = {.v = mixed, .n = 2};
+	static const struct {
+		const char *env;
+		size_t n;
+	} cases[] = {{"NVIDIA_VISIBLE_DEVICES=0", 2}, {"NVIDIA_VISIBLE_DEVICES=none", 1},
+		{"NVIDIA_VISIBLE_DEVICES=all", 2}};
+
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct gpu_grants g = {mem_array(2, sizeof(*g.v)), 2};
+		struct gpu_wishes w;
+
+		g.v[0].device = &mixed[0];
+		g.v[1].device = &mixed[1];
+		assert_int_equal(read_env(&w, cases[k].env, NULL), 0);
+		assert_int_equal(gpu_wishes_narrow(&w, &both, &g, NULL), 0);
+		assert_int_equal(g.n, cases[k].n);
+		assert_ptr_equal(g.v[g.n - 1].device, &mixed[1]);
+		gpu_wishes_fini(&w);
+		free(g.v);
+	}
+}
+
 RUN_TESTS(cmocka_unit_test(visible_devices_mean_what_the_toolkit_takes_them_for),
 	cmocka_unit_test(capabilities_default_to_what_the_toolkit_gives),
 	cmocka_unit_test(other_devices_are_asked_for_by_one_word),
 	cmocka_unit_test(an_image_narrows_what_was_given_and_never_widens_it),
-	cmocka_unit_test(gpus_that_were_not_given_are_refused_by_name))
+	cmocka_unit_test(gpus_that_were_not_given_are_refused_by_name),
+	cmocka_unit_test(gpus_of_other_makers_are_not_what_the_variable_is_about))
