@@ -33,7 +33,13 @@ static int state_of(const struct listing *l, const struct gpu_device *d, const s
 	if (d->excluded)
 		return 0;
 	taken = gpu_reserved(&l->host, &g, &s->by, &shared, e);
-	s->word = taken && shared ? "shared" : taken ? "taken" : !m && d->nmigs ? "split" : "free";
+	if (!m && d->nmigs &&
+		(!taken || shared)) { /* whoever has a part shares the whole: its row says so */
+		mem_free_ref(&s->by);
+		s->word = "split";
+	} else {
+		s->word = !taken ? "free" : shared ? "shared" : "taken";
+	}
 	return taken < 0 ? -1 : 0;
 }
 

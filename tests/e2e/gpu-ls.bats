@@ -120,6 +120,10 @@ amd 1 gfx942 196592 sysfs /dev/dri/renderD129 GPU-c0ffee0000000002" ]
 	[ "$(jq -r '.gpus[] | .state' <<<"$out" | tr '\n' ' ')" = "free taken free taken " ]
 	[[ $(jq -r '.gpus[1].by' <<<"$out") == *[0-9]* ]]
 	[ "$(list '[.gpus[].state] | unique[]')" = free ]
+	host mig
+	run_split "$SVRUN" gpu allocate 0:1 -- "$SVRUN" gpu ls --format json
+	expect_status 0
+	[ "$(jq -r '.gpus[0] | [.state, .mig[].state] | join(" ")' <<<"$out")" = "split free taken free" ]
 }
 
 @test "topology: the words of nvidia-smi, from places in sysfs" {
