@@ -122,7 +122,7 @@ static bool is_debians(const struct listing *x, const char *where)
 		"usr/lib/nodejs/", "usr/lib/x86_64-linux-gnu/nodejs/",
 		"usr/lib/aarch64-linux-gnu/nodejs/"};
 
-	for (size_t i = 0; x->l->n && i < sizeof(folders) / sizeof(folders[0]); i++)
+	for (size_t i = 0; x->l->database && i < sizeof(folders) / sizeof(folders[0]); i++)
 		if (str_starts(where, folders[i]))
 			return true;
 	return false;
@@ -236,11 +236,11 @@ static void release_of_bill(struct scan_packages *l, const struct bill *b)
 		l->codename = arena_strndup(&l->arena, suite, strcspn(suite, "-/"));
 }
 
-static int take_bill(struct scan_packages *l, const struct bill *b, bool database, struct err *e)
+static int take_bill(struct scan_packages *l, const struct bill *b, struct err *e)
 {
 	for (size_t i = 0; i < b->nitems; i++)
 		/* the database knows the version of the source, too */
-		if (!(database && b->items[i].kind == ORIGIN_DEB) &&
+		if (!(l->database && b->items[i].kind == ORIGIN_DEB) &&
 			take_item(l, b, &b->items[i], e) < 0)
 			return -1;
 	release_of_bill(l, b);
@@ -352,7 +352,7 @@ static int add_purl(struct scan_packages *l, const char *text, struct err *e)
 	if (strlen(text) > 4096 || !parse_purl(arena_strdup(&l->arena, text), &t))
 		return 0;
 	if (str_eq(t.type, "deb"))
-		return add_deb_purl(l, &t, e);
+		return l->database ? 0 : add_deb_purl(l, &t, e);
 	if (str_eq(t.type, "pypi"))
 		return add_python(l, t.name, t.version, e);
 	if (!str_eq(t.type, "npm"))
@@ -450,11 +450,10 @@ static int list_tree(struct listing *x, struct store *s, const struct digest *ma
 {
 	if (read_release(x, e) < 0 || list_debs(x, e) < 0)
 		return -1;
-	bool database = x->l->n > 0;
-
+	x->l->database = x->l->n > 0;
 	if (list_others(x, e) < 0)
 		return -1;
-	return bill ? take_bill(x->l, bill, database, e) : take_sboms(x->l, s, manifest, e);
+	return bill ? take_bill(x->l, bill, e) : take_sboms(x->l, s, manifest, e);
 }
 
 int scan_packages_list(struct scan_packages *l, struct store *s, const struct digest *manifest,

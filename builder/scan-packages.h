@@ -22,7 +22,8 @@ struct scan_packages {
 	size_t n, cap;
 	const char *distribution;       /* "debian", "ubuntu", or another; NULL: not to be told */
 	const char *release, *codename; /* "12", "bookworm"; each may be NULL */
-	size_t others;                  /* of what nobody has advisories for: sources, models */
+	bool database; /* of dpkg is there: nobody else is asked about its packages */
+	size_t others; /* of what nobody has advisories for: sources, models */
 };
 
 /* bill: of the image, or NULL: it was not built here. Errors: CORRUPT (the image, its SBOM),

@@ -35,7 +35,7 @@ struct scanning {
 	const struct scan_rules *rules;
 	const struct scan_package *of; /* the first of those of one source */
 	const char *packages;
-	size_t first;  /* of the findings: the first of this source */
+	json_t *found; /* numbers of this source's findings, by name */
 	bool tracked;  /* Debian's tracker knows the release */
 	char *release; /* "Debian:12"; NULL */
 	bool compared;
@@ -106,9 +106,10 @@ static struct scan_finding *finding_of(struct scanning *x, const char *id, struc
 {
 	struct scan_result *r = x->r;
 
-	for (size_t i = x->first; i < r->n; i++)
-		if (str_eq(r->v[i].id, id))
-			return &r->v[i];
+	const json_t *known = json_object_get(x->found, id);
+
+	if (known)
+		return &r->v[json_integer_value(known)];
 	if (r->n >= FINDINGS_MAX) {
 		err_set(e, ERR_CORRUPT, "more than the limit of %d findings", FINDINGS_MAX);
 		return NULL;
@@ -118,6 +119,7 @@ static struct scan_finding *finding_of(struct scanning *x, const char *id, struc
 		.text = "",
 		.of = x->of,
 		.packages = x->packages};
+	json_object_set_new(x->found, id, json_integer((json_int_t)r->n));
 	return &r->v[r->n++];
 }
 
@@ -174,7 +176,7 @@ static int scan_source(struct scanning *x, struct err *e)
 						      : x->release;
 	int rc;
 
-	x->first = x->r->n;
+	json_object_clear(x->found);
 	x->compared = true;
 	if (p->kind == VERSION_DEB && x->tracked)
 		rc = vuln_index_each(&x->db->index, VULN_TRACKER, p->source, take_tracked, x, e);
@@ -348,7 +350,8 @@ int scan_image(struct scan_result *r, struct store *s, const struct digest *mani
 	const struct bill *bill, const char *db, const struct scan_rules *rules, struct err *e)
 {
 	struct vuln v;
-	struct scanning x = {.r = r, .db = &v, .rules = rules};
+	auto_json json_t *found = json_object();
+	struct scanning x = {.r = r, .db = &v, .rules = rules, .found = found};
 	int rc;
 
 	*r = (struct scan_result){0};

@@ -328,6 +328,20 @@ sums() { # DIR FILE...
 	expect_status 0
 	[ "$(annotation b | jq -r '.[0].artifact')" = "$artifact" ]
 	in_container b /m/model.safetensors | cmp - "$from/w/model.safetensors"
+	# what is here already is asked of the policy, too: the image as it stands, and the files
+	jq -n --arg h "$REGISTRY" '{schema: "svrun.policy/1", default: {action: "accept"},
+		rules: [{match: [$h + "/team/*"], action: "reject", reason: "over"}]}' >"$T/policy.json"
+	cp "$SVRUN_CONFIG" "$T/no-policy.json"
+	jq --arg p "$T/policy.json" '.policy = $p' "$T/no-policy.json" >"$SVRUN_CONFIG"
+	for option in --quiet --no-cache; do
+		run_split "$SVRUN" image build $option "$APP"
+		expect_status 125
+		expect_in "$err" "/models/0 (m)" "the policy rejects it" "over"
+	done
+	cp "$T/no-policy.json" "$SVRUN_CONFIG"
+	run_split "$SVRUN" image build --format json "$APP"
+	expect_status 0
+	jq -e .cached "$T/out"
 	# a part of it, in a layer
 	export SVRUN_ROOT=$T/third
 	jq '.models[0] += {delivery: "layer"} | .models[0].source.include = ["sub/*"]' "$APP/manifest.json" >"$T/m"

@@ -299,10 +299,26 @@ site() {
 
 @test "an image from elsewhere: its dpkg database, its folders, and the SBOM that it brings, which can only add" {
 	need_root
-	scanned_app
+	scanned_app '.build.sbom = ["cyclonedx-1.5"]'
 	build_app
 	rm -r "$SVRUN_ROOT/bills"
 	scan --format json
 	[ "$(jq .packages "$T/out")" = 5 ]
 	expect_in "$(found)" "CVE-2026-1001:critical:1.0" "CVE-2026-0001:unknown" "GHSA-1:medium"
+	# another SBOM: it has one package, which the image lacks
+	local list sbom artifact
+	list=$SVRUN_ROOT/attached/$(image_digest app | cut -d: -f2)
+	artifact=$SVRUN_ROOT/blobs/sha256/$(jq -r '.manifests[0].digest[7:]' "$list")
+	echo '{"bomFormat": "CycloneDX", "components": [{"purl": "pkg:npm/extra@1.0.0"}]}' >"$T/sbom"
+	sbom=$(sha256sum "$T/sbom" | cut -c-64)
+	cp "$T/sbom" "$SVRUN_ROOT/blobs/sha256/$sbom"
+	jq -c --arg d "sha256:$sbom" --argjson n "$(stat -c %s "$T/sbom")" '.layers[0] |= (.digest = $d | .size = $n)' "$artifact" >"$T/artifact"
+	artifact=$(sha256sum "$T/artifact" | cut -c-64)
+	cp "$T/artifact" "$SVRUN_ROOT/blobs/sha256/$artifact"
+	jq --arg d "sha256:$artifact" --argjson n "$(stat -c %s "$T/artifact")" '.manifests[0] |= (.digest = $d | .size = $n)' "$list" >"$T/list"
+	cp "$T/list" "$list"
+	osv GHSA-5 npm extra 0 ''
+	scan --format json
+	[ "$(jq .packages "$T/out")" = 6 ]
+	expect_in "$(found)" "GHSA-5:unknown:null" "CVE-2026-1001:critical:1.0" "CVE-2026-0001:unknown" "GHSA-1:medium"
 }
