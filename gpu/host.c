@@ -62,4 +62,5 @@ void gpu_host_close(struct gpu_host *h)
 	sys_close_ref(&h->root);
 	mem_free_ref(&h->prefix);
 	mem_free_ref(&h->run);
+	*h = (struct gpu_host){.proc = -1, .sys = -1, .dev = -1, .root = -1};
 }

@@ -33,10 +33,10 @@ static int state_of(const struct listing *l, const struct gpu_device *d, const s
 	if (d->excluded)
 		return 0;
 	taken = gpu_reserved(&l->host, &g, &s->by, &shared, e);
-	if (!m && d->nmigs &&
-		(!taken || shared)) { /* whoever has a part shares the whole: its row says so */
-		mem_free_ref(&s->by);
-		s->word = "split";
+	/* Whoever has a part shares the whole with others: its own row says so. */
+	if (!m && d->nmigs && (!taken || shared)) {
+		free(s->by);
+		*s = (struct state){.word = "split"};
 	} else {
 		s->word = !taken ? "free" : shared ? "shared" : "taken";
 	}
