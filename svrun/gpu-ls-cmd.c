@@ -33,6 +33,8 @@ static int state_of(const struct listing *l, const struct gpu_device *d, const s
 	if (d->excluded)
 		return 0;
 	taken = gpu_reserved(&l->host, &g, &s->by, &shared, e);
+	for (char *p = s->by; p && *p; p++) /* JSON takes no broken UTF-8 */
+		*p = (unsigned char)*p < 0x80 ? *p : '?';
 	/* Whoever has a part shares the whole with others: its own row says so. */
 	if (!m && d->nmigs && (!taken || shared)) {
 		free(s->by);
