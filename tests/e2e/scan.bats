@@ -164,11 +164,11 @@ for n in sys.argv[1:]: z.write(n)' GHSA-1.json GHSA-2.json && tar -czf py.tar.gz
 	mkdir "$DB/deep" && mv "$DB/py.tar.gz" "$DB/deep"
 	scan --format json
 	[[ $(found) == *CVE-2026-1001:critical* && $(found) == *GHSA-1* ]] || fail "$out$err"
-	[ "$(ls "$SVRUN_ROOT/cache/vuln" | wc -l)" = 1 ]
+	[ "$(find "$SVRUN_ROOT/cache/vuln" -type f | wc -l)" = 1 ]
 	cp "$T/out" "$T/first"
 	scan --format json
 	cmp "$T/out" "$T/first"
-	[ "$(ls "$SVRUN_ROOT/cache/vuln" | wc -l)" = 1 ]
+	[ "$(find "$SVRUN_ROOT/cache/vuln" -type f | wc -l)" = 1 ]
 	# an index that a crash tore is made again
 	truncate -s -10 "$SVRUN_ROOT"/cache/vuln/*
 	scan --format json
@@ -243,7 +243,7 @@ site() {
 	expect_status 125
 	expect_in "$err" "app has vulnerabilities: 1 critical, 1 medium; the worst is CVE-2026-1001 in foo-bar 1.0rc1" \
 		"GHSA-1" "/build/scan/allow"
-	! image_digest app
+	[ -z "$(image_digest app 2>/dev/null || true)" ]
 	# the same again, when nothing is to be built
 	build_app
 	expect_status 125
