@@ -208,10 +208,10 @@ static int compare_names(const char *a, const char *b)
 {
 	while (*a) {
 		if (is_digit(*a) && is_digit(*b)) {
-			int32_t d = (int32_t)(number(&a) - number(&b));
+			uint32_t x = number(&a), y = number(&b);
 
-			if (d)
-				return d < 0 ? -1 : 1;
+			if (x != y)
+				return x < y ? -1 : 1;
 		} else if (is_digit(*a) || is_digit(*b)) {
 			return is_digit(*a) ? 1 : -1;
 		} else if (*a != *b) {

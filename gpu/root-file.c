@@ -229,8 +229,9 @@ static int write_beside(int parent, const char *name, const void *p, size_t n)
 	auto_fd int fd = -1;
 	int saved;
 
-	sys_unlinkat(parent, TEMPORARY, 0);
 	fd = sys_openat(parent, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+	if (fd < 0 && errno == EEXIST && sys_unlinkat(parent, TEMPORARY, 0) == 0)
+		fd = sys_openat(parent, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
 	if (fd < 0)
 		return -1;
 	if (fchmod(fd, 0644) == 0 && sys_write_all(fd, p, n) == 0 &&
@@ -307,10 +308,14 @@ int root_link(struct root_files *f, const char *path, const char *target, struct
 	rc = is_ours(f, parent, e);
 	if (rc <= 0)
 		return rc;
-	sys_unlinkat(parent, TEMPORARY, 0);
-	if (sys_symlinkat(target, parent, TEMPORARY) == 0 &&
-		sys_renameat(parent, TEMPORARY, parent, name) == 0)
+	if (sys_symlinkat(target, parent, name) == 0) /* most often there is nothing yet */
 		return 1;
+	if (errno == EEXIST) {
+		sys_unlinkat(parent, TEMPORARY, 0);
+		if (sys_symlinkat(target, parent, TEMPORARY) == 0 &&
+			sys_renameat(parent, TEMPORARY, parent, name) == 0)
+			return 1;
+	}
 	saved = errno;
 	sys_unlinkat(parent, TEMPORARY, 0);
 	errno = saved;
