@@ -200,14 +200,28 @@ amd 1 gfx942 196592 sysfs /dev/dri/renderD129 GPU-c0ffee0000000002" ]
 	expect_in "$err" "no GPU 9: the host has 0 (NVIDIA GeForce RTX 4090, GPU-5a000000-"
 }
 
-@test "it needs no rights" {
+as_nobody() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+
+@test "it needs no rights, and a program that has some by its file takes no other root" {
+	local bin
 	need_program setpriv
 	host one
-	chmod 755 "$T" "$HOST"
-	cp "$SVRUN" "$T/svrun"
-	run_split setpriv --reuid 65534 --regid 65534 --clear-groups "$T/svrun" gpu ls
-	[ "$status" = 0 ] || [[ $err == *"Permission denied"* ]] || fail "$err"
-	[ "$status" != 0 ] || expect_in "$out" "NVIDIA A10G"
+	bin=$(mktemp -d /tmp/svrun-gpu-ls.XXXXXX)
+	cp "$SVRUN" "$bin/svrun"
+	mv "$HOST" "$bin/host"
+	chmod -R go+rX "$bin"
+	SVRUN_GPU_ROOT=$bin/host run_split as_nobody "$bin/svrun" gpu ls
+	if [ "$status" = 0 ] && command -v setcap >/dev/null; then
+		setcap cap_net_raw+ep "$bin/svrun"
+		SVRUN_GPU_ROOT=$bin/host run as_nobody "$bin/svrun" gpu ls
+	fi
+	rm -rf "$bin"
+	expect_in "$out" "NVIDIA A10G"
+	command -v setcap >/dev/null || skip "needs setcap"
+	[ "$status" = 125 ]
+	expect_in "$output" "SVRUN_GPU_ROOT is not for a program that gained rights by its file"
 }
 
 # ---- fits ----
