@@ -149,7 +149,8 @@ static const struct store_name *before_of(const struct before *x, const char *na
 static int test(const struct build_request *r, const struct app *a, const struct before *old,
 	const struct digest *image, struct err *e)
 {
-	struct test_options o = {.out = stderr, .quiet = r->quiet, .image = image};
+	struct test_options o = {
+		.out = stderr, .quiet = r->quiet, .image = image, .accepted = &r->accepted};
 	struct err fault = {0};
 	int status, rc = test_app(a->m.path, &r->choice, &o, &status, e);
 

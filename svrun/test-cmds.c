@@ -232,6 +232,7 @@ static int run_all(
 		.signals = x->signals,
 		.logs = logs,
 		.m = test_subject_manifest(s),
+		.accepted = x->o->accepted,
 		.has_gpu = x->has_gpu,
 		.image = digest_text(&s->digest, digest)};
 	int rc = image && !logs ? -1 : 0;
@@ -479,8 +480,8 @@ static int run_command(const char *app, const struct app_choice *c, struct test_
 int cmd_image_test(const struct command *self, int argc, char **argv, struct err *e)
 {
 	struct app_choice choice = {0};
-	struct option_list only = {0};
-	struct test_options o = {.only = &only};
+	struct option_list only = {0}, accepted = {0};
+	struct test_options o = {.only = &only, .accepted = &accepted};
 	const char *format = NULL;
 	const struct option_spec options[] = {
 		{"stage", 0, OPTION_STRING, "STAGE", "only those of plan, image or run", &o.stage},
@@ -489,6 +490,8 @@ int cmd_image_test(const struct command *self, int argc, char **argv, struct err
 		{"format", 0, OPTION_STRING, "FORMAT", "text (default) or json", &format},
 		{"allow-skip", 0, OPTION_FLAG, NULL,
 			"a required test that cannot be run here has not failed", &o.allow_skip},
+		{"accept-license", 0, OPTION_LIST, "ID", "accept the licence of a model",
+			&accepted},
 		APP_CHOICE_OPTIONS(choice),
 		{0},
 	};
@@ -499,6 +502,7 @@ int cmd_image_test(const struct command *self, int argc, char **argv, struct err
 	n = options_parse(self, options, argc, argv, false, e);
 	rc = n < 0 ? -1 : run_command(argv[n], &choice, &o, format, &status, e);
 	option_list_fini(&only);
+	option_list_fini(&accepted);
 	option_list_fini(&choice.vars);
 	return rc < 0 ? -1 : status;
 }

@@ -234,6 +234,9 @@ static int make_words(struct words *w, const struct test_container *c,
 		add_gpus(w, o->gpus, e) < 0 || add_option(w, "--user", o->user, e) < 0 ||
 		add_option(w, "--workdir", o->workdir, e) < 0)
 		return -1;
+	for (size_t i = 0; o->accepted && i < o->accepted->n; i++)
+		if (add_option(w, "--accept-license", o->accepted->v[i], e) < 0)
+			return -1;
 	for (size_t i = 0; i < o->env.n; i++) {
 		auto_free char *pair = mem_printf("%s=%s", o->env.v[i].name, o->env.v[i].value);
 

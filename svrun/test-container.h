@@ -15,6 +15,7 @@
 #include "builder/manifest.h"
 #include "images/store.h"
 #include "svrun/instance.h"
+#include "svrun/options.h"
 
 enum { TEST_OUTPUT_MAX = 1 << 20, TEST_LOG_MAX = 16 << 20, TEST_LOG_LINES = 40 };
 
@@ -39,9 +40,10 @@ struct test_container_options {
 	struct strings argv;        /* instead of the image's entrypoint and command; n 0: those */
 	struct pairs env;           /* on top of the image's */
 	const char *user, *workdir; /* NULL: the image's */
-	uint32_t gpus;              /* how many it is given */
-	bool capture;               /* keep standard output apart */
-	const char *log;            /* path; what was there is replaced */
+	const struct option_list *accepted; /* licences of models; NULL: none */
+	uint32_t gpus;                      /* how many it is given */
+	bool capture;                       /* keep standard output apart */
+	const char *log;                    /* path; what was there is replaced */
 };
 
 /* Errors: USAGE (a value that `svrun run` does not take), SYSTEM. */

@@ -83,8 +83,12 @@ void test_run_fini(struct test_run *x)
 static int start_service(struct test_run *x, const struct manifest_test *t, struct err *e)
 {
 	auto_free char *log = mem_printf("%sservice.log", x->logs);
-	struct test_container_options o = {
-		.m = x->m, .image = x->image, .log = log, .env = t->env, .gpus = gpus_of(x, t)};
+	struct test_container_options o = {.m = x->m,
+		.image = x->image,
+		.log = log,
+		.env = t->env,
+		.accepted = x->accepted,
+		.gpus = gpus_of(x, t)};
 	int rc;
 
 	if (test_container_start(&x->service, x->s, x->signals, &o, e) < 0)
@@ -181,6 +185,7 @@ static int exec_alone(struct test_run *x, struct test_result *r, struct err *e)
 		.workdir = t->workdir,
 		.capture = true,
 		.log = log,
+		.accepted = x->accepted,
 		.gpus = gpus_of(x, t)};
 	auto_buf struct buf out = BUF_INIT(TEST_OUTPUT_MAX);
 	struct test_container c;

@@ -11,9 +11,10 @@ struct test_run {
 	struct store *s;
 	int signals;      /* of test_container_start() */
 	const char *logs; /* folder, with a slash at its end: LOGS/TEST.log, LOGS/service.log */
-	const struct manifest *m; /* in the mode of the image */
-	const char *image;        /* by its digest */
-	bool has_gpu;             /* of test_has_gpu() */
+	const struct manifest *m;           /* in the mode of the image */
+	const char *image;                  /* by its digest */
+	const struct option_list *accepted; /* licences; NULL: none */
+	bool has_gpu;                       /* of test_has_gpu() */
 	struct test_container service;
 	uint32_t gpus; /* that the service has */
 	bool has_service, ready;

@@ -7,14 +7,15 @@
 #include "svrun/app.h"
 
 struct test_options {
-	const char *stage;              /* "plan", "image", "run"; NULL: all */
-	const struct option_list *only; /* ids; NULL or empty: all */
-	const char *junit;              /* a file to write; NULL: none */
-	bool json;                      /* a document instead of lines */
-	FILE *out;                      /* NULL: standard output */
-	bool quiet;                     /* only what failed, and no summary */
-	const struct digest *image;     /* of the choice, which has no name yet; NULL: named */
-	bool allow_skip;                /* a required test that is skipped has not failed */
+	const char *stage;                  /* "plan", "image", "run"; NULL: all */
+	const struct option_list *only;     /* ids; NULL or empty: all */
+	const struct option_list *accepted; /* licences of models; NULL: none */
+	const char *junit;                  /* a file to write; NULL: none */
+	bool json;                          /* a document instead of lines */
+	FILE *out;                          /* NULL: standard output */
+	bool quiet;                         /* only what failed, and no summary */
+	const struct digest *image;         /* of the choice, which has no name yet; NULL: named */
+	bool allow_skip;                    /* a required test that is skipped has not failed */
 };
 
 /* Call it first in a command that will call test_app(): containers must not see our program's file

@@ -171,7 +171,7 @@ VARIANTS=("--matrix first" "--matrix second" "--matrix second --mode cpu")
 build() { # APP [OPTION...]: by $WITH, in $PLACE; its digest goes to $DIGESTS
 	local app=$1
 	shift
-	"${WITH[@]}" "$SVRUN" image build -q --secret token="$T/token" "$@" "$PLACE/$app" >"$T/built" ||
+	"${WITH[@]}" "$SVRUN" image build -q --secret token="$T/token" --accept-license MIT "$@" "$PLACE/$app" >"$T/built" ||
 		fail "$app $*" || return 1
 	echo "$app ${*/#[0-9]/N} $(tail -n 1 "$T/built")" >>"$DIGESTS"
 }
@@ -266,7 +266,7 @@ what_is_said_of() { # STORE IMAGE
 
 	export SVRUN_ROOT=$T/two
 	"$SVRUN" image test --stage image --matrix first "$T/a/every"
-	"$SVRUN" image test --matrix second "$T/a/every"
+	"$SVRUN" image test --matrix second --accept-license MIT "$T/a/every"
 	[ "$("$SVRUN" run --rm every-top)" = "on top" ]
 	[ "$("$SVRUN" run --rm every-top:1-other)" = changed ]
 	expect_nothing_left "$T/two"
