@@ -1,10 +1,12 @@
 /* Whatever a registry gives as a signature: a payload, a bundle, annotations. It is refused, or its
- * bytes are there to be checked; and no key signed it. The first byte chooses the form; for the tag
- * form the annotations stand before a zero byte, the payload behind it. */
+ * bytes are there to be checked; and no key and no identity signed it. The first byte chooses the
+ * form; for the tag form the annotations stand before a zero byte, the payload behind it. */
 #include <assert.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "images/signature.h"
+#include "base/sys.h"
+#include "images/identity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,6 +14,42 @@ static const char pem[] = "-----BEGIN PUBLIC KEY-----\n"
 			  "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt\n"
 			  "6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==\n"
 			  "-----END PUBLIC KEY-----\n";
+
+static const char certificate[] =
+	"-----BEGIN CERTIFICATE-----\n"
+	"MIIBdDCCARugAwIBAgIUSCtcrQW6WqOXMkFizkEakWCx+qUwCgYIKoZIzj0EAwIw\n"
+	"DzENMAsGA1UECgwEZnV6ejAgFw0yNjExMzAyMDQ1MTVaGA8yMTI2MTEwNjIwNDUx\n"
+	"NVowDzENMAsGA1UECgwEZnV6ejBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABK2W\n"
+	"+hYotormYRsEHKtZxYbIFS0g4KecbZ1maC8yRHUGGWSH5yMb5RP3GrgQvpgWaFWr\n"
+	"ajWMu3bLYPuSt2F2B3KjUzBRMB0GA1UdDgQWBBT32scFinFcZ9yndQ2xoD8jRJGZ\n"
+	"1TAfBgNVHSMEGDAWgBT32scFinFcZ9yndQ2xoD8jRJGZ1TAPBgNVHRMBAf8EBTAD\n"
+	"AQH/MAoGCCqGSM49BAMCA0cAMEQCIFq5DMge6yiDpmm19SJz/ZSyngjpzVp0cX/X\n"
+	"BeDcNHzWAiB2amGyFOriUVHpbvf3G/Lm61YUx8iutufhYtvAFpXafg==\n"
+	"-----END CERTIFICATE-----\n";
+
+/* The path of a file with this text, for ever. */
+static json_t *file_of(const char *text)
+{
+	int fd = memfd_create("root", 0);
+
+	assert(fd >= 0 && sys_write_all(fd, text, strlen(text)) == 0);
+	return json_sprintf("/proc/self/fd/%d", fd);
+}
+
+static const struct identity *somebody(void)
+{
+	static struct identity who = {.issuer = "https://issuer.invalid", .subject = "**"};
+	struct identity_root *root;
+
+	if (!who.root) {
+		auto_json json_t *roots = json_pack("{s:{s:o, s:o}}", "r", "certificates",
+			file_of(certificate), "log", file_of(pem));
+
+		assert(identity_root_load(&root, roots, NULL, NULL) == 0);
+		who.root = root;
+	}
+	return &who;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -38,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < l.n; i++) {
 		assert(l.v[i].fault || (l.v[i].bytes && l.v[i].der && l.v[i].nder));
 		assert(!signature_is_by(&l.v[i], key));
+		assert(identity_check(somebody(), &l.v[i], NULL, NULL) < 0);
 	}
 	text = signatures_describe(&l);
 	assert(text);
