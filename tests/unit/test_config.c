@@ -81,6 +81,14 @@ TEST(mistakes_are_told_with_the_file)
 		{"{\"short-names\":{\"search\":[\"https://r.example\"]}}",
 			"expected a host without a scheme"},
 		{"{", "config.json:1:"},
+		{"{\"vulnerabilities\":\"here\"}", "vulnerabilities: expected an absolute path"},
+		{"{\"vulnerabilities\":7}", "vulnerabilities: expected an absolute path"},
+		{"{\"roots\":[]}", "roots: expected an object"},
+		{"{\"roots\":{\"a\":7}}", "roots: 'a': expected an object"},
+		{"{\"roots\":{\"a\":{\"certificates\":\"/a\"}}}",
+			"roots: 'a': key 'log': expected an absolute path"},
+		{"{\"roots\":{\"a\":{\"certificates\":\"/a\",\"log\":\"/b\",\"key\":\"/c\"}}}",
+			"unknown key 'key'"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -80,6 +80,27 @@ TEST(what_is_malformed_is_refused_with_its_place)
 		{HEAD "\"keys\": {\"a\": {\"file\": \"x\", \"until\": \"2030-13-01\"}}, "
 		      "\"default\": {\"action\": \"accept\"}}",
 			"/keys/a/until"},
+#define WHO "\"identities\": {\"i\": {\"issuer\": \"x\", \"subject\": \"y*\"}}, "
+		{HEAD "\"identities\": [], \"default\": {\"action\": \"accept\"}}", "/identities"},
+		{HEAD "\"identities\": {\"i\": {\"issuer\": \"x\"}}, \"default\": {\"action\": "
+		      "\"accept\"}}",
+			"/identities/i"},
+		{HEAD "\"identities\": {\"i\": {\"issuer\": \"x\", \"subject\": \"y\", \"san\": "
+		      "\"z\"}}, \"default\": {\"action\": \"accept\"}}",
+			"/identities/i/san"},
+		{HEAD WHO "\"default\": {\"action\": \"signed\", \"identities\": [\"k\"]}}",
+			"'k' is not one of /identities"},
+		{HEAD WHO "\"default\": {\"action\": \"signed\", \"identities\": [\"i\", \"i\"]}}",
+			"twice"},
+		{HEAD WHO "\"default\": {\"action\": \"accept\", \"identities\": [\"i\"]}}",
+			"goes with action signed"},
+		{HEAD WHO "\"keys\": {\"a\": {\"file\": \"f\"}}, \"default\": {\"action\": "
+			  "\"signed\", \"keys\": [\"a\"], \"identities\": [\"i\"], "
+			  "\"threshold\": 2}}",
+			"subjects are no patterns"},
+		{HEAD WHO "\"default\": {\"action\": \"signed\", \"identities\": [\"i\"], "
+			  "\"threshold\": 2}}",
+			"/default/threshold"},
 		{HEAD "\"rules\": {}, \"default\": {\"action\": \"accept\"}}", "/rules"},
 		{HEAD "\"rules\": [{\"action\": \"accept\"}], \"default\": {\"action\": "
 		      "\"accept\"}}",
