@@ -6,9 +6,10 @@
 #include "base/str.h"
 
 enum {
-	VERSIONS_MAX = 1 << 18, /* bytes of the version section that are looked at */
-	STRINGS_MAX = 16 << 20, /* of the table of names */
-	LINKS_MAX = 4096,       /* steps along one of its lists: a list may bite its tail */
+	VERSIONS_FIRST = 1 << 12, /* bytes of the version section that are read first, */
+	VERSIONS_MAX = 1 << 18,   /* and at most: eight times as much each time */
+	STRINGS_MAX = 16 << 20,   /* of the table of names */
+	LINKS_MAX = 4096,         /* steps along one of its lists: a list may bite its tail */
 	SECTIONS_MAX = 1024,
 	NAMES_MAX = 1 << 16,
 	NOTE_MAX = 1 << 16,
@@ -95,28 +96,22 @@ static const struct list defines = {sizeof(Elf64_Verdef), offsetof(Elf64_Verdef,
 	offsetof(Elf64_Verdef, vd_next), sizeof(Elf64_Verdaux), offsetof(Elf64_Verdaux, vda_name),
 	offsetof(Elf64_Verdaux, vda_next)};
 
+/* 1; 0: the list goes on behind the n bytes at b. */
 static int walk(const struct elf_reader *r, const struct versions *v, const struct list *l,
-	uint64_t address, char newest[ELF_GLIBC_MAX])
+	const unsigned char *b, size_t n, char newest[ELF_GLIBC_MAX])
 {
-	auto_free unsigned char *b = NULL;
-	uint64_t start = 0, at = 0, aux, next;
-	size_t n, steps = 0;
+	uint64_t at = 0, aux, next;
+	size_t steps = 0;
 
-	if (elf_offset(r, address, &start) < 0)
-		return -1;
-	if (start > r->in->size)
-		return elf_damaged(r->e, "versions beyond the end of the file");
-	n = r->in->size - start < VERSIONS_MAX ? (size_t)(r->in->size - start) : VERSIONS_MAX;
-	b = mem_alloc(n + 1);
-	if (elf_read_at(r, start, b, n) < 0)
-		return -1;
 	do {
 		if (at + l->size > n)
-			return elf_damaged(r->e, "a list of versions that leads out of it");
+			return 0;
 		aux = at + elf_number(&r->kind, b + at + l->first, 4);
 		do {
-			if (aux + l->aux_size > n || steps++ == LINKS_MAX)
-				return elf_damaged(r->e, "a list of versions that leads out of it");
+			if (steps++ == LINKS_MAX)
+				return elf_damaged(r->e, "a list of versions without an end");
+			if (aux + l->aux_size > n)
+				return 0;
 			take_version(v, elf_number(&r->kind, b + aux + l->name, 4), newest);
 			next = elf_number(&r->kind, b + aux + l->aux_next, 4);
 			aux += next;
@@ -124,7 +119,35 @@ static int walk(const struct elf_reader *r, const struct versions *v, const stru
 		next = elf_number(&r->kind, b + at + l->next, 4);
 		at += next;
 	} while (next);
-	return 0;
+	return 1;
+}
+
+/* How long the section is stands in no segment: a little is read, and more when that was not all.
+ */
+static int find_newest(const struct elf_reader *r, const struct versions *v, const struct list *l,
+	uint64_t address, char newest[ELF_GLIBC_MAX])
+{
+	auto_free unsigned char *b = NULL;
+	uint64_t start = 0, left;
+	int rc = 0;
+
+	if (elf_offset(r, address, &start) < 0)
+		return -1;
+	left = start < r->in->size ? r->in->size - start : 0;
+	for (size_t n = VERSIONS_FIRST; rc == 0 && n <= VERSIONS_MAX; n *= 8) {
+		size_t part = left < n ? (size_t)left : n;
+
+		free(b);
+		b = mem_alloc(part + 1);
+		if (elf_read_at(r, start, b, part) < 0)
+			return -1;
+		rc = walk(r, v, l, b, part, newest);
+		if (part == left)
+			break;
+	}
+	return rc > 0   ? 0
+	       : rc < 0 ? -1
+			: elf_damaged(r->e, "a list of versions that leads out of it");
 }
 
 int elf_glibc(struct elf_glibc *g, const struct elf_input *in, struct err *e)
@@ -152,9 +175,9 @@ int elf_glibc(struct elf_glibc *g, const struct elf_input *in, struct err *e)
 	if (elf_read_at(&r, at, strings, (size_t)v.strsz) < 0)
 		return -1;
 	v.strings = strings;
-	if (v.has_need && walk(&r, &v, &needs, v.need, g->needed) < 0)
+	if (v.has_need && find_newest(&r, &v, &needs, v.need, g->needed) < 0)
 		return -1;
-	return v.has_define && walk(&r, &v, &defines, v.define, g->defined) < 0 ? -1 : 1;
+	return v.has_define && find_newest(&r, &v, &defines, v.define, g->defined) < 0 ? -1 : 1;
 }
 
 /* ---- notes ---- */

@@ -1,5 +1,4 @@
 #include <dirent.h>
-#include <elf.h>
 #include <fcntl.h>
 
 #include "base/elf.h"
@@ -134,12 +133,10 @@ static int note_glibc(struct search *s, const struct elf_input *in, const char *
 
 static bool is_machine(const struct elf_kind *k, bool bits32)
 {
-	const uint16_t machine = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ ? EM_NONE
-				 : strstr(driver_dirs[0], "aarch64")       ? EM_AARCH64
-									   : EM_X86_64;
+	const struct elf_kind *want = &driver_kinds[bits32];
 
-	return bits32 ? k->bits == 32 && (k->machine == EM_386 || k->machine == EM_ARM)
-		      : k->bits == 64 && k->machine == machine;
+	return k->bits == want->bits && k->machine == want->machine &&
+	       k->big_endian == want->big_endian;
 }
 
 static void add_alias(struct driver_file *d, const char *alias)

@@ -1,5 +1,7 @@
 #include "gpu/driver-table.h"
 
+#include <elf.h>
+
 #include "gpu/view.h"
 
 enum {
@@ -97,8 +99,12 @@ const size_t driver_data_n = COUNT(driver_data);
  * driver in a folder of its own (GKE, Bottlerocket), NixOS, COS. */
 #ifdef __aarch64__
 #define MULTIARCH "aarch64-linux-gnu"
+const struct elf_kind driver_kinds[2] = {
+	{.machine = EM_AARCH64, .bits = 64}, {.machine = EM_ARM, .bits = 32}};
 #else
 #define MULTIARCH "x86_64-linux-gnu"
+const struct elf_kind driver_kinds[2] = {
+	{.machine = EM_X86_64, .bits = 64}, {.machine = EM_386, .bits = 32}};
 #endif
 const char *const driver_dirs[] = {
 	"usr/lib/" MULTIARCH,

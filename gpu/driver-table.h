@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/elf.h"
+
 /* Called STEM.so.VERSION, of the kernel module's version; or, with `soname`, by that name, because
  * it has a version of its own: then it is taken from the root that the others are from. */
 struct driver_library {
@@ -25,6 +27,9 @@ struct driver_other {
 };
 extern const struct driver_other driver_programs[], driver_data[];
 extern const size_t driver_programs_n, driver_data_n;
+
+/* What this machine runs: of 64 bits, of 32 bits. */
+extern const struct elf_kind driver_kinds[2];
 
 /* Folders, below a root; NULL ends each. */
 extern const char *const driver_dirs[];   /* of libraries of this machine's word size */

@@ -1,7 +1,6 @@
 #include "gpu/view-build.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
@@ -9,9 +8,9 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 
-#include "base/elf.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "gpu/driver-table.h"
 #include "gpu/ldcache.h"
 
 /* ---- the folder of all views ---- */
@@ -201,18 +200,6 @@ static json_t *anchor_of(const struct gpu_host *h, const char *source, struct er
 		(json_int_t)st.st_mtim.tv_sec, "nanoseconds", (json_int_t)st.st_mtim.tv_nsec);
 }
 
-static uint32_t flags_of(const struct driver_file *d)
-{
-	const struct elf_kind k = {.bits = d->bits32 ? 32 : 64,
-#ifdef __aarch64__
-		.machine = EM_AARCH64};
-#else
-		.machine = d->bits32 ? EM_386 : EM_X86_64};
-#endif
-
-	return ldcache_flags(&k);
-}
-
 static json_t *describe(const struct gpu_host *h, const struct driver_files *f, struct err *e)
 {
 	json_t *anchor = f->n ? anchor_of(h, f->v[0].source, e) : json_object();
@@ -226,7 +213,7 @@ static json_t *describe(const struct gpu_host *h, const struct driver_files *f, 
 		if (d->soname)
 			json_array_append_new(libraries,
 				json_pack("[ssI]", d->soname, d->bits32 ? VIEW_LIB32 : VIEW_LIB,
-					(json_int_t)flags_of(d)));
+					(json_int_t)ldcache_flags(&driver_kinds[d->bits32])));
 	}
 	if (!anchor) {
 		json_decref(links);

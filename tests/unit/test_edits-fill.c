@@ -2,6 +2,7 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -143,6 +144,49 @@ static void volumes(int root)
 TEST(what_is_mounted_by_the_start_is_filled_and_a_volume_is_not)
 {
 	with_own_mounts(volumes);
+}
+
+/* Somebody who has the same volume swaps a folder for a link to elsewhere, all the time. */
+static void swapped(int top)
+{
+	struct gpu_edits x;
+	pid_t pid;
+	auto_fd int root = -1;
+
+	sh("mkdir -p root/etc root/usr/bin outside; ln -s ../outside root/link;"
+	   "ln -s /../../../outside root/link2");
+	root = sys_openat(top, "root", O_PATH | O_DIRECTORY, 0);
+	pid = fork();
+	if (pid == 0)
+		for (;;) {
+			renameat2(root, "etc", root, "link", RENAME_EXCHANGE);
+			renameat2(root, "usr/bin", root, "link2", RENAME_EXCHANGE);
+		}
+	for (int i = 0; i < 400; i++) {
+		gpu_edits_init(&x);
+		if (i % 2) {
+			gpu_edits_link(&x, "/usr/bin/nvidia-smi", "/x");
+			gpu_edits_link(&x, "/etc/OpenCL/vendors/nvidia.icd", "/y");
+			gpu_edits_ld_dir(&x, "/usr/lib");
+			x.visible_profile = "{}";
+		}
+		/* it may find nothing, or a folder that went: not the wrong one */
+		assert_true(gpu_edits_fill(&x, root, NULL, 0, NULL) >= -1);
+		gpu_edits_fini(&x);
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	sh("[ -z \"$(ls -A outside)\" ]");
+}
+TEST(a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere)
+{
+	int out = dup(2), null = sys_open("/dev/null", O_WRONLY, 0);
+
+	dup2(null, 2); /* hundreds of warnings */
+	with_own_mounts(swapped);
+	dup2(out, 2);
+	close(out);
+	close(null);
 }
 
 /* ---- glibc ---- */
@@ -390,6 +434,7 @@ TEST(the_newer_driver_comes_first_for_the_loader_until_the_hosts_is_newer)
 RUN_TESTS(cmocka_unit_test(links_are_made_and_taken_back),
 	cmocka_unit_test(links_of_the_image_lead_nowhere_out_of_it),
 	cmocka_unit_test(what_is_mounted_by_the_start_is_filled_and_a_volume_is_not),
+	cmocka_unit_test(a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere),
 	cmocka_unit_test(an_image_whose_glibc_is_too_old_is_refused),
 	cmocka_unit_test(a_container_sees_its_own_gpus_and_may_not_change_nodes),
 	cmocka_unit_test(links_in_the_place_of_proc_are_not_followed),
