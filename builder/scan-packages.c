@@ -32,6 +32,16 @@ static const char *keep(struct scan_packages *l, const char *text)
 	return text ? arena_strdup(&l->arena, text) : NULL;
 }
 
+/* A package that was built again without a change of its source ends in +bN. */
+static const char *without_rebuild(struct scan_packages *l, const char *version)
+{
+	const char *plus = strrchr(version, '+');
+
+	if (!plus || plus[1] != 'b' || !plus[2] || plus[2 + strspn(plus + 2, "0123456789")])
+		return version;
+	return arena_strndup(&l->arena, version, (size_t)(plus - version));
+}
+
 static int add_python(struct scan_packages *l, const char *name, const char *version, struct err *e)
 {
 	struct scan_package p = {.kind = VERSION_PYPI, .version = keep(l, version)};
@@ -207,7 +217,8 @@ static int take_item(
 			(struct scan_package){.kind = VERSION_DEB,
 				.name = keep(l, it->name),
 				.version = keep(l, it->version),
-				.source = keep(l, it->source)},
+				.source = keep(l, it->source),
+				.source_version = without_rebuild(l, keep(l, it->version))},
 			e);
 	if (it->kind == ORIGIN_WHEEL && is_own(b, it))
 		return add_python(l, it->name, it->version, e);
@@ -332,6 +343,8 @@ static int add_deb_purl(struct scan_packages *l, const struct purl_text *t, stru
 		p.source_version = cut(upstream, '@', false);
 		p.source = upstream;
 	}
+	if (!p.source_version)
+		p.source_version = without_rebuild(l, p.version);
 	if (!l->distribution && t->space)
 		l->distribution = t->space;
 	if (!l->release && !l->codename && distro && strchr(distro, '-')) { /* "debian-12" */

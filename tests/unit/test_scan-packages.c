@@ -34,7 +34,7 @@ TEST(an_sbom_of_spdx_names_packages_by_their_purls)
 		 "\"referenceLocator\": \"cpe\"}, {\"referenceType\": \"purl\", "
 		 "\"referenceLocator\": \"pkg:deb/debian/libssl3@1%3A3.0%2B1?arch=amd64&upstream="
 		 "openssl%401%3A3.0&distro=debian-12\"}]}, {\"externalRefs\": [{\"referenceType\": "
-		 "\"purl\", \"referenceLocator\": \"pkg:deb/debian/a@1~2?upstream=b\"}]}, "
+		 "\"purl\", \"referenceLocator\": \"pkg:deb/debian/a@1~2+b12?upstream=b\"}]}, "
 		 "{\"externalRefs\": 7}, {}]}");
 	assert_int_equal(l.n, 2);
 	expect(&l, 0, VERSION_DEB, "libssl3", "openssl", "1:3.0");
