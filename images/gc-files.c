@@ -187,9 +187,9 @@ static int sweep_logs(struct gc *g, struct err *e)
 	return rc;
 }
 
-/* What builds keep to do nothing twice (builder/unpacked.h, layer-cache.h). */
+/* What builds and scans keep to do nothing twice (builder/unpacked.h, layer-cache.h, vuln.h). */
 static const char *const results[] = {
-	"cache/unpacked", "cache/layers", "cache/step-logs", "cache/indexes"};
+	"cache/unpacked", "cache/layers", "cache/step-logs", "cache/indexes", "cache/vuln"};
 enum { RESULTS = sizeof(results) / sizeof(results[0]) };
 
 int gc_documents(struct gc *g, struct err *e)

@@ -176,6 +176,8 @@ for n in sys.argv[1:]: z.write(n)' GHSA-1.json GHSA-2.json && tar -czf py.tar.gz
 	osv GHSA-3 npm @s/left 0 ''
 	scan --format json
 	[[ $(found) == *GHSA-3:unknown:null* ]] || fail "$(found)"
+	"$SVRUN" image gc --cache >/dev/null 2>&1
+	[ "$(find "$SVRUN_ROOT/cache/vuln" -type f | wc -l)" = 0 ]
 }
 
 @test "no data is an error that says what to do, also where they say nothing of a kind of package" {
