@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "images/image.h"
 #include "svrun/device-node.h"
+#include "svrun/gpus-layer.h"
 #include "svrun/gpus-private.h"
 #include "svrun/instance.h"
 
@@ -282,6 +283,12 @@ size_t gpus_count(const struct gpus *g)
 bool gpus_has_any(const struct gpus *g)
 {
 	return !gpu_edits_empty(&g->edits);
+}
+
+int gpus_layer(const struct gpus *g, int *fd, struct err *e)
+{
+	*fd = -1;
+	return gpus_has_any(g) ? gpus_layer_open(&g->edits, &g->host, fd, e) : 0;
 }
 
 /* For `svrun ps`. */

@@ -25,6 +25,8 @@ struct gpus_ask {
  * EXISTS (others have it), DENIED (lists every requirement that is not met), UNSUPPORTED. */
 int gpus_open(struct gpus **g, const struct gpus_ask *a, struct err *e) must_check;
 size_t gpus_count(const struct gpus *g);
+/* A layer for its root (gpus-layer.h): *fd is the caller's; -1: none is needed. */
+int gpus_layer(const struct gpus *g, int *fd, struct err *e) must_check;
 /* Into config.json. What has gone since gpus_open() is NOT_FOUND. */
 int gpus_apply(const struct gpus *g, json_t *config, struct err *e) must_check;
 /* For container_options.fill; ctx is the struct gpus. Where there is nothing to do: undoes what

@@ -204,9 +204,9 @@ static int open_mount_points(struct instance *i, struct err *e)
 	return fd < 0 ? err_sys(e, "mountpoints") : fd;
 }
 
-int instance_overlay(struct instance *i, const char *lower, struct err *e)
+int instance_overlay(struct instance *i, const char *lower, int more, struct err *e)
 {
-	char options[3][64];
+	char options[3][96], between[32] = "";
 	/* Changed files and renamed folders are whole in upper/, whatever the host's defaults are:
 	 * `svrun image commit` reads it. */
 	const char *data[] = {
@@ -221,8 +221,10 @@ int instance_overlay(struct instance *i, const char *lower, struct err *e)
 		return -1;
 	/* By descriptor: a store's path may be long or have a colon, which overlayfs takes apart.
 	 */
-	snprintf(options[0], sizeof(options[0]), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d", low,
-		points);
+	if (more >= 0)
+		snprintf(between, sizeof(between), ":/proc/self/fd/%d", more);
+	snprintf(options[0], sizeof(options[0]), "lowerdir=/proc/self/fd/%d%s:/proc/self/fd/%d",
+		low, between, points);
 	snprintf(options[1], sizeof(options[1]), "upperdir=/proc/self/fd/%d/upper", i->dir);
 	snprintf(options[2], sizeof(options[2]), "workdir=/proc/self/fd/%d/work", i->dir);
 	/* Of an --rm instance nothing is kept: without volatile, unmounting would first write all

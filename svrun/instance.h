@@ -47,8 +47,9 @@ int instance_begin(struct instance *i, struct err *e) must_check;
 
 /* A detached overlay mount: the tree at `lower` with upper/ over it, and below it a tree of the
  * mount points that every container needs, so that upper/ has only what the container itself wrote.
- * nodev: devices are in /dev, which is another mount. Returns an fd. */
-int instance_overlay(struct instance *i, const char *lower, struct err *e) must_check;
+ * nodev: devices are in /dev, which is another mount. more: a folder between these two, or -1.
+ * Returns an fd. */
+int instance_overlay(struct instance *i, const char *lower, int more, struct err *e) must_check;
 
 /* Write a small file of the folder, whole or not at all, however we end; not synced: what a crash
  * of the host leaves of an instance is not whole anyway. */

@@ -190,11 +190,14 @@ static int run_with_spec(struct running *r, int *status, struct err *e)
 static int run_instance(struct running *r, const struct source *s, int *status, struct err *e)
 {
 	struct models models = {0};
+	auto_fd int layer = -1;
 	struct spec spec;
 	int rc;
 
 	r->begun = sys_now_ms();
-	r->root = instance_overlay(r->instance, s->mount.path, e);
+	if (gpus_layer(r->gpus, &layer, e) < 0)
+		return -1;
+	r->root = instance_overlay(r->instance, s->mount.path, layer, e);
 	if (r->root < 0)
 		return -1;
 	struct bundle_request request = {.o = r->o,
