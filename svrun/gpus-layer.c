@@ -20,23 +20,24 @@ static bool is_plain(const char *path)
 	return path[0] == '/' && path[1] && !strstr(path, "//") && !strstr(path, "/.");
 }
 
-/* The folder that path is in, each name made where it is missing. -1: one of them is no folder. */
+/* The folder that path is in, each name made where it is missing; none may be a link. -1: one of
+ * them is no folder. */
 static int parent_of(int top, const char *path)
 {
 	auto_free char *names = mem_strdup(path + 1);
+	int dir = sys_openat(top, ".", O_PATH | O_DIRECTORY, 0);
 
-	for (char *slash = strchr(names, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (char *name = names, *slash; dir >= 0 && (slash = strchr(name, '/'));
+		name = slash + 1) {
+		int next = -1;
+
 		*slash = '\0';
-		if (sys_mkdirat(top, names, 0755) < 0 && errno != EEXIST)
-			return -1;
-		*slash = '/';
+		if (sys_mkdirat(dir, name, 0755) == 0 || errno == EEXIST)
+			next = sys_openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		sys_close_ref(&dir);
+		dir = next;
 	}
-	char *last = strrchr(names, '/');
-
-	if (!last)
-		return sys_openat(top, ".", O_PATH | O_DIRECTORY, 0);
-	*last = '\0';
-	return sys_open_beneath(top, names, O_PATH | O_DIRECTORY, 0);
+	return dir;
 }
 
 static bool fits(int rc)
