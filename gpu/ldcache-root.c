@@ -36,10 +36,37 @@ struct found {
 	struct buf single;   /* a line for each library of the others */
 };
 
+static bool in_folder_of(const char *path, const char *other)
+{
+	size_t n = (size_t)(strrchr(path, '/') - path);
+
+	return strncmp(path, other, n) == 0 && other[n] == '/' && !strchr(other + n + 1, '/');
+}
+
+static void add(struct found *f, const struct ld_entry *l)
+{
+	mem_grow(&f->v, &f->cap, f->n);
+	f->v[f->n++] = *l;
+}
+
+/* A library's second name in its folder: what is called as it calls itself is its link. */
+static void add_once(struct found *f, const struct ld_entry *l, const char *name)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->v[i].flags == l->flags && str_eq(f->v[i].soname, l->soname) &&
+			in_folder_of(l->path, f->v[i].path)) {
+			if (str_eq(name, l->soname))
+				f->v[i].path = l->path;
+			return;
+		}
+	add(f, l);
+}
+
 /* One library. Damaged ones, and those of other systems, are not for the loader. */
 static int look_at(struct found *f, int root, const char *path, const char *name, struct err *e)
 {
 	auto_fd int fd = root_file_open(root, path, 1);
+	struct arena scratch = {0}; /* a hostile one has megabytes of names */
 	struct elf_input in;
 	struct elf_file elf;
 	struct ld_entry l = {0};
@@ -48,24 +75,14 @@ static int look_at(struct found *f, int root, const char *path, const char *name
 		return 0;
 	if (elf_input_fd(&in, &fd, e) < 0)
 		return -1;
-	if (elf_read(&elf, &in, &f->mem, NULL) <= 0 || elf.interpreter)
-		return 0;
-	l.flags = ldcache_flags(&elf.kind);
-	if (!l.flags)
-		return 0;
-	l.soname = elf.soname ? elf.soname : arena_strdup(&f->mem, name);
-	l.path = arena_strdup(&f->mem, path);
-	for (size_t i = 0; i < f->n; i++)
-		if (f->v[i].flags == l.flags && str_eq(f->v[i].soname, l.soname) &&
-			strlen(f->v[i].path) - strlen(strrchr(f->v[i].path, '/')) ==
-				strlen(path) - strlen(name) - 1) {
-			/* the same library again: what is called as it calls itself is its link */
-			if (str_eq(name, l.soname))
-				f->v[i].path = l.path;
-			return 0;
-		}
-	mem_grow(&f->v, &f->cap, f->n);
-	f->v[f->n++] = l;
+	if (elf_read(&elf, &in, &scratch, NULL) > 0 && !elf.interpreter) {
+		l.flags = ldcache_flags(&elf.kind);
+		l.soname = arena_strdup(&f->mem, elf.soname ? elf.soname : name);
+		l.path = arena_strdup(&f->mem, path);
+	}
+	arena_fini(&scratch);
+	if (l.flags)
+		add_once(f, &l, name);
 	return 0;
 }
 
@@ -98,7 +115,7 @@ static int look_through(struct found *f, int root, const char *dir, bool mounted
 		sys_close_ref(&fd);
 		return 0; /* the image has no such folder */
 	}
-	for (size_t seen = 0; seen < FOLDER_MAX; seen++) {
+	for (size_t seen = 0; n < FOLDER_MAX && seen < NAMES_MAX; seen++) {
 		const struct dirent *entry = readdir(d);
 
 		if (!entry)
@@ -116,12 +133,6 @@ static int look_through(struct found *f, int root, const char *dir, bool mounted
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = look_at(f, root, arena_printf(&f->mem, "%s/%s", dir, names[i]), names[i], e);
 	return rc;
-}
-
-static void add(struct found *f, const struct ld_entry *l)
-{
-	mem_grow(&f->v, &f->cap, f->n);
-	f->v[f->n++] = *l;
 }
 
 /* The libraries of one folder. */
@@ -218,7 +229,7 @@ static int update_cache(struct root_files *f, struct found *found, const struct 
 		rc = ldcache_write(&c, found->v, found->n, &merged, e);
 	ldcache_fini(&c);
 	if (rc < 0)
-		return -1;
+		return err_ctx(e, "the image's %s", CACHE);
 	if (merged.len == 0)
 		return had && root_file_remove(f, CACHE, e) < 0 ? -1 : 0;
 	rc = root_file_put(f, CACHE, merged.data, merged.len, e);

@@ -12,8 +12,9 @@
 enum {
 	OLD_HEADER = 16, /* the magic, padded, and the number of entries */
 	OLD_ENTRY = 12,
-	ALIGNMENT = 8, /* of the new form behind the old one */
-	TEXT_MAX = 4096,
+	ALIGNMENT = 8,    /* of the new form behind the old one */
+	NAME_BYTES = 256, /* of a library's, with the NUL: they are names of files */
+	PATH_BYTES = 4096,
 	HWCAPS_MAX = 1024,
 	EXTENSION_MAGIC = (int)0xeaa42174,
 	SECTION_GENERATOR = 0,
@@ -70,10 +71,10 @@ static int damaged(struct err *e, const char *what)
 	return err_set(e, ERR_CORRUPT, "ld.so.cache: %s", what);
 }
 
-/* The text at `at` of p[0..n], which ends with a NUL; NULL: it is none. */
-static const char *text_at(const char *p, size_t n, uint64_t at)
+/* The text at `at` of p[0..n], which ends with a NUL; NULL: it is none, or too long. */
+static const char *text_at(const char *p, size_t n, uint64_t at, size_t max)
 {
-	return at < n && strnlen(p + at, TEXT_MAX) < TEXT_MAX ? p + at : NULL;
+	return at < n && strnlen(p + at, max) < max ? p + at : NULL;
 }
 
 /* Where the new form begins. */
@@ -115,7 +116,7 @@ static int read_hwcaps(
 	c->hwcaps = mem_array(s->size / sizeof(at) + 1, sizeof(*c->hwcaps));
 	for (size_t i = 0; i < s->size / sizeof(at); i++) {
 		memcpy(&at, b->file + s->offset + i * sizeof(at), sizeof(at));
-		c->hwcaps[i] = text_at(b->p, b->n, at);
+		c->hwcaps[i] = text_at(b->p, b->n, at, NAME_BYTES);
 		if (!c->hwcaps[i])
 			return damaged(e, "a name that leads out of it");
 		c->nhwcaps++;
@@ -158,7 +159,7 @@ int ldcache_read(struct ldcache *c, const char *p, size_t n, struct err *e)
 	b.n = n;
 	memcpy(&h, p, sizeof(h));
 	if (h.count > LDCACHE_ENTRIES_MAX)
-		return damaged(e, "more than 65536 entries");
+		return damaged(e, "more than 32768 entries");
 	if (h.count > (n - sizeof(h)) / sizeof(x))
 		return damaged(e, "it ends before its last entry");
 	if (read_extension(c, &b, h.extension, e) < 0)
@@ -166,8 +167,8 @@ int ldcache_read(struct ldcache *c, const char *p, size_t n, struct err *e)
 	c->v = mem_array((size_t)h.count + 1, sizeof(*c->v));
 	for (uint32_t i = 0; i < h.count; i++) {
 		memcpy(&x, p + sizeof(h) + i * sizeof(x), sizeof(x));
-		struct ld_entry l = {.soname = text_at(p, n, x.key),
-			.path = text_at(p, n, x.value),
+		struct ld_entry l = {.soname = text_at(p, n, x.key, NAME_BYTES),
+			.path = text_at(p, n, x.value, PATH_BYTES),
 			.flags = x.flags,
 			.hwcap = x.hwcap};
 

@@ -18,7 +18,7 @@ struct ld_entry {
 	uint64_t hwcap;
 };
 
-enum { LDCACHE_MAX = 16 << 20, LDCACHE_ENTRIES_MAX = 1 << 16 };
+enum { LDCACHE_MAX = 16 << 20, LDCACHE_ENTRIES_MAX = 1 << 15 };
 
 /* A cache's entries, in its order. Strings are of the bytes that it was read from. */
 struct ldcache {
