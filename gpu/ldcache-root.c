@@ -17,8 +17,9 @@
 
 enum {
 	CONF_MAX = 1 << 20,
-	FOLDER_MAX = 4096, /* names looked at in one folder */
-	LINES_MAX = 8192,  /* of what the last start added */
+	NAMES_MAX = 1 << 16, /* names looked at in one folder, */
+	FOLDER_MAX = 1024,   /* and libraries among them */
+	LINES_MAX = 1024,    /* of what the last start added */
 };
 
 int ldcache_last(int root, struct buf *b, struct err *e)
