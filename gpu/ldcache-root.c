@@ -351,7 +351,8 @@ int ldcache_add_dirs(struct root_files *f, const struct ld_dirs *d, const char *
 		return 0;
 	read_last(arena_strdup(&mem, last ? last : ""), &before, &mem);
 	musl = any || before.n ? musl_of(f->root) : NULL;
-	auto_fd int cache = sys_open_in_root(f->root, CACHE, O_PATH | O_NOFOLLOW, 0);
+	/* an image may have both */
+	auto_fd int cache = musl ? sys_open_in_root(f->root, CACHE, O_PATH | O_NOFOLLOW, 0) : -1;
 	bool glibc = !musl || cache >= 0;
 
 	if (glibc && (any || before.n))
