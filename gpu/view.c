@@ -61,15 +61,16 @@ static bool number_is(const json_t *o, const char *key, uint64_t v)
 	return json_integer_value(json_object_get(o, key)) == (json_int_t)v;
 }
 
-/* Is the file that stands for the whole driver still the same? */
+/* Is the file that stands for the whole driver still the same? A set may bring no file at all. */
 static bool is_current(const struct gpu_host *h, const json_t *doc)
 {
 	const json_t *anchor = json_object_get(doc, "anchor");
 	const char *path = json_string_value(json_object_get(anchor, "path"));
 	struct stat st;
 
-	return path && *path == '/' &&
-	       sys_fstatat(h->root, path + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (!path || *path != '/')
+		return anchor && json_object_size(anchor) == 0;
+	return sys_fstatat(h->root, path + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       number_is(anchor, "device", st.st_dev) && number_is(anchor, "inode", st.st_ino) &&
 	       number_is(anchor, "seconds", (uint64_t)st.st_mtim.tv_sec) &&
 	       number_is(anchor, "nanoseconds", (uint64_t)st.st_mtim.tv_nsec);

@@ -312,6 +312,21 @@ TEST(a_view_has_the_files_under_all_their_names)
 	start_close(&s);
 }
 
+TEST(a_set_without_files_is_an_empty_view)
+{
+	struct start s;
+
+	start_open(&s, "gke");
+	stat_in(add(&s, GPU_CAP_COMPAT32), "view.json");
+	assert_int_equal(s.x.nlibs, 0);
+	start_close(&s);
+	start_open(&s, "gke");
+	assert_int_equal(gpu_view_add(&s.x, &s.h, &s.i, 0, &s.e), 0);
+	assert_true(gpu_edits_empty(&s.x));
+	assert_int_equal(gpu_views_sweep(&s.h, NULL, &s.e), 0);
+	start_close(&s);
+}
+
 TEST(sockets_are_bound_writable_and_only_while_they_are_there)
 {
 	struct start s;
@@ -533,6 +548,7 @@ int main(void)
 		cmocka_unit_test(the_newest_glibc_that_is_asked_for_is_known),
 		cmocka_unit_test(files_that_must_not_be_given_away_are_refused_by_name),
 		cmocka_unit_test(a_view_has_the_files_under_all_their_names),
+		cmocka_unit_test(a_set_without_files_is_an_empty_view),
 		cmocka_unit_test(sockets_are_bound_writable_and_only_while_they_are_there),
 		cmocka_unit_test(a_view_is_made_once_and_again_when_the_driver_changes),
 		cmocka_unit_test(views_of_other_versions_are_let_go_of),
