@@ -20,6 +20,7 @@ enum {
 	NAMES_MAX = 1 << 16, /* names looked at in one folder, */
 	FOLDER_MAX = 1024,   /* and libraries among them */
 	LINES_MAX = 1024,    /* of what the last start added */
+	FOLDERS_MAX = 64,    /* that a cache has libraries of */
 };
 
 int ldcache_last(int root, struct buf *b, struct err *e)
@@ -136,12 +137,46 @@ static int look_through(struct found *f, int root, const char *dir, bool mounted
 	return rc;
 }
 
+static bool stat_folder(int root, const char *path, size_t n, struct stat *st)
+{
+	auto_free char *text = mem_printf("%.*s/", (int)n, path);
+	auto_fd int fd = sys_open_in_root(root, text, O_PATH | O_DIRECTORY, 0);
+
+	return fd >= 0 && sys_fstat(fd, st) == 0;
+}
+
+/* Does the image's cache have libraries of this folder, whatever it calls it? /lib is most often
+ * /usr/lib. */
+static bool is_system(const struct ldcache *c, int root, const char *dir)
+{
+	struct stat wanted, st;
+	const char *seen[FOLDERS_MAX];
+	size_t nseen = 0;
+
+	if (!stat_folder(root, dir, strlen(dir), &wanted))
+		return false;
+	for (size_t i = 0; i < c->n && nseen < FOLDERS_MAX; i++) {
+		const char *path = c->v[i].path, *slash = strrchr(path, '/');
+		size_t k = 0;
+
+		while (slash && k < nseen && !in_folder_of(path, seen[k]))
+			k++;
+		if (!slash || k < nseen)
+			continue;
+		seen[nseen++] = path;
+		if (stat_folder(root, path, (size_t)(slash - path), &st) &&
+			st.st_dev == wanted.st_dev && st.st_ino == wanted.st_ino)
+			return true;
+	}
+	return false;
+}
+
 /* The libraries of one folder. */
 static int find_in(struct found *f, int root, const struct ld_dirs *d, const char *dir,
 	const struct ldcache *c, struct err *e)
 {
 	size_t before = f->n;
-	bool system = false;
+	bool system;
 
 	for (size_t k = 0; k < d->nknown; k++)
 		if (ldcache_lies_in(d->known[k].path, dir))
@@ -150,15 +185,13 @@ static int find_in(struct found *f, int root, const struct ld_dirs *d, const cha
 		f->dirs.v[f->dirs.n++] = dir;
 		return 0;
 	}
-	for (size_t i = 0; i < c->n && !system; i++)
-		system = ldcache_lies_in(c->v[i].path, dir);
+	system = is_system(c, root, dir);
 	if (!system)
 		f->dirs.v[f->dirs.n++] = dir;
 	if (look_through(f, root, dir, system, e) < 0)
 		return -1;
-	if (system)
-		for (size_t i = before; i < f->n; i++)
-			buf_printf(&f->single, LIBRARY "%s\n", f->v[i].path);
+	for (size_t i = before; system && i < f->n; i++)
+		buf_printf(&f->single, LIBRARY "%s\n", f->v[i].path);
 	return 0;
 }
 

@@ -408,6 +408,11 @@ TEST(what_is_mounted_in_a_system_folder_is_added_alone)
 	loader_finds(f, "libsvrun.so.1", "/lib/x86_64-linux-gnu/libsvrun.so.9.8.7");
 	text_is(f, "/etc/ld.so.conf.d/00-svrun-gpu.conf",
 		"# library /lib/x86_64-linux-gnu/libsvrun.so.9.8.7\n");
+	/* the same by the folder's other name */
+	start(f, "/usr/lib/x86_64-linux-gnu");
+	loader_finds(f, "libsvrun.so.1", "/usr/lib/x86_64-linux-gnu/libsvrun.so.9.8.7");
+	text_is(f, "/etc/ld.so.conf.d/00-svrun-gpu.conf",
+		"# library /usr/lib/x86_64-linux-gnu/libsvrun.so.9.8.7\n");
 	start(f, NULL);
 	output_of(f, "ldconfig -r . -p", text, sizeof(text));
 	assert_null(strstr(text, "libsvrun"));
