@@ -245,7 +245,8 @@ static int find_gpus(struct running *r, struct err *e)
 	double begun = sys_now_ms();
 	int rc = gpus_open(&r->gpus, &ask, e);
 
-	timing(r->o, "gpus", begun);
+	if (rc == 0 && gpus_has_any(r->gpus))
+		timing(r->o, "gpus", begun);
 	return rc;
 }
 
