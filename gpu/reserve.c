@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "gpu/reserve-choose.h"
 
 enum { KEY_SIZE = 64, WHO_MAX = 256, TEXT_MAX = 64 * 1024 };
 
@@ -223,22 +224,6 @@ static int refuse_taken(
 
 /* ---- a number of them ---- */
 
-/* Those that can be given one by one: whole GPUs, and the MIG devices of those in MIG mode. */
-static void list_all(const struct gpu_inventory *i, struct gpu_grants *g)
-{
-	size_t cap = 0;
-
-	for (size_t d = 0; d < i->n; d++) {
-		if (i->v[d].excluded)
-			continue;
-		for (size_t m = 0; m < i->v[d].nmigs || m == 0; m++) {
-			mem_grow(&g->v, &cap, g->n);
-			g->v[g->n++] = (struct gpu_grant){
-				&i->v[d], i->v[d].nmigs ? &i->v[d].migs[m] : NULL};
-		}
-	}
-}
-
 static bool has(const struct gpu_grants *g, const struct gpu_grant *x)
 {
 	for (size_t i = 0; i < g->n; i++)
@@ -258,59 +243,6 @@ static bool is_within(const struct taking *t, const struct gpu_grant *g)
 	return faccessat(t->dir, key, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Kinds are not mixed: a program can use several MIG devices no more than two makers' GPUs. */
-static int kind_of(const struct gpu_grant *g)
-{
-	return (int)g->device->maker * 2 + (g->mig ? 1 : 0);
-}
-
-static size_t on_node(const struct gpu_grants *g, int node)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->n; i++)
-		n += g->v[i].device && g->v[i].device->numa == node;
-	return n;
-}
-
-/* The NUMA node to take from: of those that have enough the one with the fewest, so that the others
- * stay whole for those who need more; else that with the most. */
-static int best_node(const struct gpu_grants *g, size_t want)
-{
-	size_t best = 0;
-	int node = -1;
-
-	for (size_t i = 0; i < g->n; i++) {
-		size_t n = g->v[i].device ? on_node(g, g->v[i].device->numa) : 0;
-		bool better = best >= want ? n >= want && n < best : n > best;
-
-		if (n && (!best || better)) {
-			best = n;
-			node = g->v[i].device->numa;
-		}
-	}
-	return node;
-}
-
-/* Move `want` of those in `from`, which has so many, to g. */
-static void choose(struct gpu_grants *from, size_t want, struct gpu_grants *g)
-{
-	g->v = realloc(g->v, (g->n + want) * sizeof(*g->v));
-	if (!g->v)
-		abort();
-	while (want) {
-		int node = best_node(from, want);
-
-		for (size_t i = 0; i < from->n && want; i++) {
-			if (!from->v[i].device || from->v[i].device->numa != node)
-				continue;
-			g->v[g->n++] = from->v[i];
-			from->v[i].device = NULL;
-			want--;
-		}
-	}
-}
-
 /* Those of a kind that fit and were not taken; *there counts those that only others have, too. */
 static int usable(struct taking *t, const struct gpu_grants *all, const struct gpu_grants *got,
 	int kind, struct gpu_grants *out, size_t *there, struct err *e)
@@ -321,7 +253,7 @@ static int usable(struct taking *t, const struct gpu_grants *all, const struct g
 		const struct gpu_grant *x = &all->v[i];
 		int rc;
 
-		if (kind_of(x) != kind || has(got, x) || !is_within(t, x) ||
+		if (reserve_kind(x) != kind || has(got, x) || !is_within(t, x) ||
 			(t->t->fits && !t->t->fits(t->t->ctx, x)))
 			continue;
 		++*there;
@@ -361,16 +293,16 @@ static int take_count(struct taking *t, const struct gpu_inventory *i, uint32_t 
 	struct supply most = {0};
 	int rc = 0;
 
-	list_all(i, &all);
+	reserve_list(i, &all);
 	free_ones.v = mem_array(all.n + 1, sizeof(*free_ones.v));
-	for (int kind = 0; rc == 0 && kind <= GPU_MAKER_AMD * 2 + 1; kind++) {
+	for (int kind = 0; rc == 0 && kind < RESERVE_KINDS; kind++) {
 		size_t there;
 
 		rc = usable(t, &all, g, kind, &free_ones, &there, e);
 		if (there > most.there)
 			most = (struct supply){there, free_ones.n};
 		if (rc == 0 && free_ones.n >= want) {
-			choose(&free_ones, want, g);
+			reserve_choose(&free_ones, want, g);
 			rc = 1;
 		}
 	}
