@@ -293,3 +293,17 @@ void json_text(const json_t *j, bool compact, struct buf *b)
 	if (!compact)
 		buf_put(b, "\n", 1);
 }
+
+static int dump_bounded(const char *p, size_t n, void *b)
+{
+	return buf_add(b, p, n, NULL);
+}
+
+int json_text_bounded(const json_t *j, struct buf *b, struct err *e)
+{
+	b->len = 0;
+	if (json_dump_callback(
+		    j, dump_bounded, b, JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_COMPACT) == 0)
+		return 0;
+	return err_set(e, ERR_CORRUPT, "a document of more than the limit of %zu bytes", b->max);
+}

@@ -58,5 +58,7 @@ int json_bool_opt(const json_t *o, const char *key, bool def, bool *v, struct er
 /* Deterministic text: sorted keys. Compact (digests, wire) or indented by two with a final newline
  * (files that people read). b is emptied first. */
 void json_text(const json_t *j, bool compact, struct buf *b);
+/* The compact text of what others had a part in: CORRUPT when it is longer than b may be. */
+int json_text_bounded(const json_t *j, struct buf *b, struct err *e) must_check;
 
 #endif

@@ -211,6 +211,20 @@ static const json_t *named(const json_t *list, const char *name)
 	return NULL;
 }
 
+/* Whether the store lists the same thing: what it says of it is not traded for an archive's word.
+ */
+static bool is_there(const json_t *list, const json_t *descriptor)
+{
+	const char *digest = json_string_value(json_object_get(descriptor, "digest"));
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (list, i, o)
+		if (digest && str_eq(json_string_value(json_object_get(o, "digest")), digest))
+			return true;
+	return false;
+}
+
 static json_t *read_document(struct intake *in, const json_t *descriptor, struct err *e)
 {
 	struct intake_file f;
@@ -315,7 +329,9 @@ static int load_one(struct loading *l, const json_t *descriptor, const struct di
 	if (!doc || check_subject(doc, descriptor, subject, e) < 0 || take_blobs(l->in, doc, e) < 0)
 		return -1;
 	/* signatures that are here are not traded for an archive's */
-	return tag && named(l->there, tag) ? 0 : attached_add(l->in->s, subject, descriptor, e);
+	if (is_there(l->there, descriptor) || (tag && named(l->there, tag)))
+		return 0;
+	return attached_add(l->in->s, subject, descriptor, e);
 }
 
 static int load_list(struct loading *l, const json_t *list, const struct digest *subject,

@@ -109,9 +109,10 @@ static int save(struct store *s, const struct digest *subject, json_t *list, str
 	char path[16 + DIGEST_HEX];
 
 	path_of(subject, path);
+	if (json_text_bounded(doc, &b, e) < 0)
+		return err_ctx(e, "%s/%s", s->path, path);
 	if (sys_mkdirat(s->fd, "attached", 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "create %s/attached", s->path);
-	json_text(doc, true, &b);
 	return file_write(s->fd, path, b.data, b.len, 0600, e);
 }
 
@@ -137,10 +138,16 @@ static int list_it(struct store *s, const struct digest *subject, const json_t *
 int attached_add(
 	struct store *s, const struct digest *subject, const json_t *descriptor, struct err *e)
 {
+	auto_json json_t *copy = json_deep_copy(descriptor);
+	const char *name = annotation_of(descriptor, REF_NAME);
+	char tag[ATTACHED_TAG];
 	struct descriptor d;
 
-	return descriptor_read(&d, descriptor, e) < 0 ? -1
-						      : list_it(s, subject, descriptor, NULL, e);
+	if (descriptor_read(&d, descriptor, e) < 0)
+		return -1;
+	if (name && !str_eq(name, attached_tag(subject, ".sig", tag)))
+		json_object_del(json_object_get(copy, "annotations"), REF_NAME);
+	return list_it(s, subject, copy, NULL, e);
 }
 
 static int blob_in(const json_t *o, int (*fn)(void *ctx, const struct digest *d, struct err *e),

@@ -39,7 +39,9 @@ struct attachment {
 int attached_put(struct store *s, const struct digest *subject, const struct attachment *a,
 	const char *once, struct err *e) must_check;
 /* List a manifest that is in blobs/; descriptor as above. One with the same digest, or the same
- * REF_NAME, is replaced. */
+ * REF_NAME, is replaced. The only REF_NAME that is kept is cosign's tag of the subject: a push goes
+ * to the tags that are listed, and what else a stranger's descriptor names is not the subject's.
+ * CORRUPT: the list would be longer than ATTACHED_DOCUMENT_MAX. */
 int attached_add(struct store *s, const struct digest *subject, const json_t *descriptor,
 	struct err *e) must_check;
 /* fn for each blob of what is listed, as far as it is here: manifest, config, layers. What cannot

@@ -250,7 +250,8 @@ static int push_tagged(
 	t->result->present = false;
 	if (!theirs)
 		return registry_put_manifest(t->r, tag, OCI_MANIFEST_TYPE, b.data, b.len, e);
-	json_text(theirs, true, &merged);
+	if (json_text_bounded(theirs, &merged, e) < 0)
+		return err_ctx(e, "%s", tag);
 	return registry_put_manifest(t->r, tag, OCI_MANIFEST_TYPE, merged.data, merged.len, e);
 }
 
@@ -313,7 +314,8 @@ static int push_fallback(
 		return 0;
 	doc = json_pack("{s:i, s:s, s:O}", "schemaVersion", 2, "mediaType", OCI_INDEX_TYPE,
 		"manifests", list);
-	json_text(doc, true, &b);
+	if (json_text_bounded(doc, &b, e) < 0)
+		return err_ctx(e, "%s", attached_tag(subject, "", tag));
 	return registry_put_manifest(
 		t->r, attached_tag(subject, "", tag), OCI_INDEX_TYPE, b.data, b.len, e);
 }

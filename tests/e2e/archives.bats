@@ -217,8 +217,21 @@ attached() { # of image one, as names of types and tags
 	refused '.manifests |= map(del(.annotations["org.opencontainers.image.ref.name"]))' "it does not belong to"
 	refused '.manifests[0] = {mediaType: "application/vnd.oci.image.index.v1+json", digest: "'"$list"'", size: '"$(stat -c %s "$T/dir/blobs/sha256/${list#sha256:}")"'}' \
 		"it is no index that names the image"
+	refused '.manifests[0].annotations.x = "A" * 4500000' "more than the limit of"
 	with_list '.manifests = []'
 	expect_status 0
+
+	# a push goes to the tags that are listed: what a stranger calls his is none of them
+	with_list '.manifests |= map(.annotations["org.opencontainers.image.ref.name"] //= "latest")'
+	expect_status 0
+	[ "$(grep -c latest "$SVRUN_ROOT/attached/$(cut -d: -f2 "$T/one")")" = 0 ]
+	# what is listed is not said to be something else
+	with_list '.manifests |= map(if .artifactType then .artifactType = "application/x" else . end)'
+	other_store
+	"$SVRUN" image load -q "$T/dir" >/dev/null
+	attached >"$T/attached"
+	"$SVRUN" image load -q "$T/bad" >/dev/null
+	attached | diff "$T/attached" -
 
 	# another image's signature
 	SVRUN_ROOT=$T/store SVRUN_KEY_PASSWORD="" "$SVRUN" image sign --key "$T/k.key" two:2 >/dev/null

@@ -122,7 +122,21 @@ TEST(a_member_is_found_in_text_that_may_be_anything)
 	}
 }
 
-RUN_TESTS(cmocka_unit_test(a_member_is_found_in_text_that_may_be_anything),
+TEST(text_that_is_longer_than_it_may_be_is_refused)
+{
+	auto_json json_t *doc = json_string("0123456789");
+	auto_buf struct buf fits = BUF_INIT(12), small = BUF_INIT(11);
+	struct err e = {0};
+
+	assert_int_equal(json_text_bounded(doc, &fits, &e), 0);
+	assert_string_equal(fits.data, "\"0123456789\"");
+	assert_int_equal(json_text_bounded(doc, &small, &e), -1);
+	assert_int_equal(e.kind, ERR_CORRUPT);
+	assert_string_equal(e.text, "a document of more than the limit of 11 bytes");
+}
+
+RUN_TESTS(cmocka_unit_test(text_that_is_longer_than_it_may_be_is_refused),
+	cmocka_unit_test(a_member_is_found_in_text_that_may_be_anything),
 	cmocka_unit_test(a_pointer_finds_line_and_column),
 	cmocka_unit_test(bad_text_is_refused_with_its_place),
 	cmocka_unit_test(typed_members_name_the_key), cmocka_unit_test(text_is_sorted_and_stable))
