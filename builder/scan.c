@@ -8,7 +8,7 @@
 #include "builder/vuln-osv.h"
 #include "builder/vuln.h"
 
-enum { FINDINGS_MAX = 1 << 20 };
+enum { FINDINGS_MAX = 1 << 20, NAMES_MAX = 16 << 10 /* bytes, of one source's packages */ };
 
 int scan_level_parse(const char *text, enum vuln_level *l, struct err *e)
 {
@@ -192,17 +192,28 @@ static bool same_source(const struct scan_package *a, const struct scan_package 
 	       str_eq(a->source_version, b->source_version);
 }
 
+/* They are only told: of an absurd number, the first. */
+static void add_package_name(struct buf *names, const char *name)
+{
+	static const char more[] = ", ...";
+
+	if (names->len + strlen(name) + 2 <= NAMES_MAX)
+		buf_printf(names, "%s%s", names->len ? ", " : "", name);
+	else if (names->len == 0 || !str_ends(names->data, more))
+		buf_printf(names, "%s", names->len ? more : "...");
+}
+
 /* All packages of one source in one go. */
 static int scan_packages(struct scanning *x, struct err *e)
 {
 	const struct scan_packages *l = &x->r->packages;
 
 	for (size_t i = 0, next; i < l->n; i = next) {
-		auto_buf struct buf names = BUF_INIT(64 << 20);
+		auto_buf struct buf names = BUF_INIT(NAMES_MAX + 8);
 
 		for (next = i; next < l->n && same_source(&l->v[i], &l->v[next]); next++)
 			if (next == i || !str_eq(l->v[next].name, l->v[next - 1].name))
-				buf_printf(&names, "%s%s", next > i ? ", " : "", l->v[next].name);
+				add_package_name(&names, l->v[next].name);
 		x->of = &l->v[i];
 		x->packages = arena_strdup(&x->r->arena, names.data);
 		if (scan_source(x, e) < 0)

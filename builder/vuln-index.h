@@ -31,6 +31,7 @@ struct vuln_index_maker {
 	const char **v;
 	size_t n, cap, bytes;
 	json_t *have;
+	uint64_t compared; /* versions with events, by osv_add() */
 };
 
 void vuln_index_begin(struct vuln_index_maker *m);

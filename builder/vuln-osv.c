@@ -11,6 +11,8 @@ enum {
 	VERSIONS_MAX = 100000,
 	ALIASES_MAX = 500,
 	TEXT_MAX = 160,
+	COMPARED_ONE_MAX = 2000000,  /* versions with events, of one package */
+	COMPARED_ALL_MAX = 500000000 /* of an index: some minutes */
 };
 
 static const char *text_of(const json_t *o, const char *key)
@@ -258,10 +260,28 @@ static int take_ranges(json_t *out, const json_t *list, struct err *e)
 	return 0;
 }
 
-/* Those that no range holds. */
-static int take_versions(
-	json_t *out, const json_t *list, enum version_kind k, const json_t *ranges, struct err *e)
+/* To leave out versions that a range holds makes the index smaller, and no more: nobody's data may
+ * keep us at that for hours. */
+static bool may_compare(struct vuln_index_maker *m, const json_t *versions, const json_t *ranges)
 {
+	const json_t *events;
+	uint64_t n = 0;
+	size_t i;
+
+	json_array_foreach (ranges, i, events)
+		n += json_array_size(events);
+	n *= json_array_size(versions);
+	if (n > COMPARED_ONE_MAX || m->compared + n > COMPARED_ALL_MAX)
+		return false;
+	m->compared += n;
+	return true;
+}
+
+/* Those that no range holds. */
+static int take_versions(struct vuln_index_maker *m, json_t *out, const json_t *list,
+	enum version_kind k, const json_t *ranges, struct err *e)
+{
+	bool compare = may_compare(m, list, ranges);
 	const json_t *o;
 	size_t i;
 
@@ -275,7 +295,8 @@ static int take_versions(
 
 		if (!text || !*text || strlen(text) > VERSION_MAX)
 			return err_set(e, ERR_CORRUPT, "/versions/%zu: expected a version", i);
-		if (version_compare(k, text, text, &order) < 0 || !in_ranges(&v, ranges))
+		if (!compare || version_compare(k, text, text, &order) < 0 ||
+			!in_ranges(&v, ranges))
 			json_array_append_new(out, json_string(text));
 	}
 	return 0;
@@ -293,7 +314,8 @@ static int add_package(struct reading *r, const json_t *affected, const char *sp
 	if (!record) /* jansson takes UTF-8 only, and what it parsed is */
 		return err_set(e, ERR_CORRUPT, "a text that is not UTF-8");
 	if (take_ranges(ranges, json_object_get(affected, "ranges"), e) < 0 ||
-		take_versions(versions, json_object_get(affected, "versions"), k, ranges, e) < 0)
+		take_versions(r->m, versions, json_object_get(affected, "versions"), k, ranges, e) <
+			0)
 		return -1;
 	return vuln_index_add(r->m, space, name, record, e);
 }

@@ -202,6 +202,19 @@ for n in sys.argv[1:]: z.write(n)' GHSA-1.json GHSA-2.json && tar -czf py.tar.gz
 	expect_in "$err" "the data say nothing of Debian 12, and the image has 3 packages of it"
 }
 
+@test "of a source with an absurd number of packages, the first are named" {
+	need_root
+	scanned_app
+	awk 'BEGIN { for (i = 0; i < 3000; i++)
+		printf "Package: p%06d\nStatus: install ok installed\nSource: openssl\nVersion: 1\n\n", i }' >"$T/app/status"
+	"$SVRUN" image lock "$T/app" >/dev/null
+	build_app
+	scan --format json
+	expect_status 0
+	jq -e '[.. | strings | select(startswith("p000000, p000001, "))] |
+		length > 0 and all(endswith(", ...") and length < 17000)' <"$T/out"
+}
+
 @test "hostile data are refused by file and place" {
 	need_root
 	scanned_app

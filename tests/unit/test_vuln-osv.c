@@ -111,6 +111,32 @@ TEST(an_index_finds_a_package_and_no_other)
 	assert_false(vuln_index_check(&b));
 }
 
-RUN_TESTS(cmocka_unit_test(the_last_event_that_is_not_behind_a_version_decides),
+/* Versions with events of one package: 50 million, which would take minutes. */
+TEST(versions_and_events_without_number_are_kept_as_they_are)
+{
+	json_t *events = json_array(), *versions = json_array();
+	auto_json json_t *doc = json_pack("{s:s, s:s, s:[{s:{s:s, s:s}, s:[{s:s, s:o}], s:o}]}",
+		"id", "A", "modified", "x", "affected", "package", "ecosystem", "PyPI", "name", "a",
+		"ranges", "type", "ECOSYSTEM", "events", events, "versions", versions);
+	auto_buf struct buf b = BUF_INIT(16 << 20);
+	struct vuln_index_maker m;
+	struct err e = {0};
+
+	assert_non_null(doc);
+	json_array_append_new(events, json_pack("{s:s}", "introduced", "0"));
+	for (size_t i = 1; i < 1000; i++)
+		json_array_append_new(events, json_pack("{s:s}", "fixed", "1!1.0"));
+	for (size_t i = 0; i < 50000; i++)
+		json_array_append_new(versions, json_sprintf("0.%zu", i));
+	vuln_index_begin(&m);
+	assert_int_equal(osv_add(&m, doc, &e), 0);
+	assert_int_equal(m.compared, 0);
+	assert_true(m.bytes > 50000);
+	assert_int_equal(vuln_index_end(&m, &b, &e), 0);
+	assert_int_equal(records(&b, "PyPI", "a"), 1);
+}
+
+RUN_TESTS(cmocka_unit_test(versions_and_events_without_number_are_kept_as_they_are),
+	cmocka_unit_test(the_last_event_that_is_not_behind_a_version_decides),
 	cmocka_unit_test(what_cannot_be_compared_hides_nothing),
 	cmocka_unit_test(an_index_finds_a_package_and_no_other))
