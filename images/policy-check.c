@@ -7,6 +7,8 @@
 #include "images/policy.h"
 #include "images/signature.h"
 
+enum { EXPLAINED_MAX = 4096 }; /* bytes: more than is shown */
+
 /* A key or an identity of the policy, as it is today. */
 struct signer {
 	const struct policy_key *of;
@@ -90,7 +92,7 @@ static void explain(const struct policy_rule *r, const struct signers *g, struct
 	bool any = false;
 
 	for (size_t i = 0; i < g->n; i++)
-		for (size_t k = 0; k < g->found->n; k++) {
+		for (size_t k = 0; k < g->found->n && b->len < EXPLAINED_MAX; k++) {
 			const struct signature *x = &g->found->v[k];
 			struct err why = {0};
 
