@@ -2,6 +2,7 @@
 # svrun run --gpus, --device and what holds GPUs, on hosts that tests/gpu/make-root makes up: nobody answers behind
 # the nodes, and so opening one gives ENXIO where the device filter lets it through, EPERM where it does not.
 
+# shellcheck disable=SC2016,SC2154 # single quotes: a shell inside; run_split sets out, err and status
 load helpers
 
 # A host of KIND, seen instead of this one.
@@ -45,8 +46,7 @@ more_teardown() {
 
 # Wait until a container has said something.
 await_word() { # FILE
-	local i
-	for i in $(seq 500); do
+	for _ in $(seq 500); do
 		[ ! -s "$1" ] || return 0
 		sleep 0.02
 	done
@@ -276,6 +276,27 @@ hint: --gpus 1 gives it what it asks for; --mode cpu starts it without" ] || fai
 	expect_status 125
 	expect_in "$err" "start move: 9 GPUs asked for, and the host has 8"
 	"$SVRUN" rm move
+}
+
+@test "restart gives a running instance GPUs, keeps them for it, and takes them back" {
+	make_host one
+	make_box box '.modes = {cpu: {gpu: {mode: "none"}}} | .cmd = ["/bin/sh", "-c", "echo $N; busybox sleep 60"]'
+	"$SVRUN" run --name r --mode cpu box >"$T/1" 2>&1 &
+	await_word "$T/1"
+	"$SVRUN" restart --gpus 1 r >"$T/2" 2>&1 &
+	await_word "$T/2"
+	"$SVRUN" restart -e X=1 r >"$T/3" 2>&1 &
+	await_word "$T/3"
+	expect_in "$("$SVRUN" gpu allocate)" "GPU 0 (NVIDIA A10G)" "instance r"
+	"$SVRUN" restart --mode cpu r >"$T/4" 2>&1 &
+	await_word "$T/4"
+	[ "$(cat "$T"/[1-4])" = "0
+1
+1
+0" ] || fail "$(cat "$T"/[1-4])"
+	expect_in "$("$SVRUN" gpu allocate)" " free"
+	"$SVRUN" stop r
+	"$SVRUN" rm r
 }
 
 @test "a new driver is what the next start gets; what runs keeps its files" {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bats
 # svrun stop, start and restart: the same instance again. docs/run.md.
 
+# shellcheck disable=SC2016,SC2154 # single quotes: a shell inside; run_split sets out, err and status
 load helpers
 
 # The image "box", of a shell that says in which mode it runs, in a store of its own.
-make_box() { # [JQ-FILTER]
+make_box() {
 	need_root
 	[ -x /bin/busybox ] || skip "needs busybox-static"
 	new_store
@@ -24,7 +25,7 @@ make_box() { # [JQ-FILTER]
 			other: {python: {interpreter: "/usr/bin/python3.12"}}
 		},
 		build: {epoch: 1767225600}
-	}' | jq "${1:-.}" >"$APP/manifest.json"
+	}' >"$APP/manifest.json"
 	lock_and_build "$APP" >/dev/null
 }
 
@@ -38,8 +39,7 @@ more_teardown() {
 
 # Wait until an instance's program runs, and has said what it says first.
 await_up() { # ID FILE
-	local i
-	for i in $(seq 500); do
+	for _ in $(seq 500); do
 		[ ! -s "$2" ] || [ ! -e "$SVRUN_ROOT/instances/$1/pid" ] || return 0
 		sleep 0.02
 	done
@@ -80,7 +80,7 @@ usual" ]
 		--workdir /v box sh -c 'echo $X $FROM_FILE $SECRET; /bin/busybox cat f'
 	[ "$out" = "1 1 s3cret
 file" ] || fail "$out" "$err"
-	! grep -q s3cret "$SVRUN_ROOT/instances/kept/options.json"
+	[ "$(grep -c s3cret "$SVRUN_ROOT/instances/kept/options.json")" = 0 ]
 	cd /
 	echo FROM_FILE=2 >"$T/here/vars"
 	SECRET=other run_split "$SVRUN" start kept
