@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "gpu/cdi-spec.h"
+#include "gpu/path.h"
 
 static const char *text(const json_t *o, const char *key)
 {
@@ -79,36 +80,60 @@ static bool has_option(const struct strings *options, const char *a, const char 
 	return false;
 }
 
-/* A whole tree of the host: read-only at most. */
+/* A whole tree of the host, or what configures it: read-only at most. */
 static bool is_vital(const char *path)
 {
-	static const char *const trees[] = {"/bin", "/boot", "/dev", "/etc", "/home", "/lib",
-		"/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr",
-		"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/var", "/var/lib", "/var/run"};
+	static const char *const trees[] = {"/bin", "/boot", "/dev", "/home", "/lib", "/lib64",
+		"/opt", "/root", "/sbin", "/srv", "/usr", "/usr/bin", "/usr/lib", "/usr/lib64",
+		"/usr/local", "/usr/sbin", "/var", "/var/lib"};
+	static const char *const whole[] = {"/boot", "/etc", "/proc", "/sys"};
 
 	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
 		if (str_eq(path, trees[i]))
 			return true;
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		if (path_relate(whole[i], path) != PATH_APART)
+			return true;
 	return false;
 }
 
-static int check_source(const char *source, const struct strings *options, struct err *e)
+/* What leads to all of the host, and be it only to be read: /proc/PID/root is a way to its root
+ * folder, and in /run are the sockets of who does everything for whoever connects. */
+static bool leads_out(const char *path)
+{
+	static const char proc[] = "/proc/";
+
+	return str_eq(path, "/proc") || str_eq(path, "/run") ||
+	       (str_starts(path, proc) && strchr("0123456789", path[strlen(proc)]));
+}
+
+/* "ro" and "rw" together may end either way. */
+static bool is_read_only(const struct strings *options)
+{
+	return has_option(options, "ro", "rro") && !has_option(options, "rw", "rrw");
+}
+
+/* *all: what is mounted below the source must be read-only, too. */
+static int check_source(const char *source, const struct strings *options, bool *all, struct err *e)
 {
 	auto_free char *real = realpath(source, NULL);
 	const char *path = real ? real : source;
 
+	*all = false;
 	if (str_eq(path, "/"))
 		return err_set(e, ERR_DENIED, "mount of the host's root: no container gets it");
-	if (str_starts(path, "/proc/") || str_starts(path, "/sys/kernel/"))
-		return has_option(options, "ro", "rro")
-			       ? 0
-			       : err_set(e, ERR_DENIED, "mount of %s that may be written to",
-					 source);
-	if (is_vital(path) && !has_option(options, "ro", "rro"))
-		return err_set(e, ERR_DENIED,
-			"mount of the host's %s that may be written to: no container gets it",
-			source);
-	return 0;
+	if (leads_out(path))
+		return err_set(
+			e, ERR_DENIED, "mount of the host's %s: no container gets it", source);
+	if (!is_vital(path))
+		return 0;
+	*all = true;
+	return is_read_only(options)
+		       ? 0
+		       : err_set(e, ERR_DENIED,
+				 "mount of the host's %s that may be written to: no container "
+				 "gets it",
+				 source);
 }
 
 static int add_mount(struct gpu_edits *x, const json_t *o, struct err *e)
@@ -117,7 +142,7 @@ static int add_mount(struct gpu_edits *x, const json_t *o, struct err *e)
 	struct strings options = cdi_texts(json_object_get(o, "options"), &x->mem);
 	struct edit_mount m = {
 		required(o, "hostPath"), required(o, "containerPath"), type, options.v, options.n};
-	bool bind = !type || str_eq(type, "bind") || str_eq(type, "none");
+	bool bind = !type || str_eq(type, "bind") || str_eq(type, "none"), all = false;
 
 	if (bind)
 		m.type = NULL;
@@ -130,8 +155,13 @@ static int add_mount(struct gpu_edits *x, const json_t *o, struct err *e)
 		return err_set(e, ERR_DENIED,
 			"mount on %s: what is mounted there inside would be mounted on the host",
 			m.destination);
-	if (bind && check_source(m.source, &options, e) < 0)
+	if (bind && check_source(m.source, &options, &all, e) < 0)
 		return err_ctx(e, "%s", m.destination);
+	if (all) { /* "ro" is of the uppermost mount alone: /sys would have cgroups to be written */
+		m.options = options.v;
+		options.v[options.n] = "rro"; /* cdi_texts() has left a place */
+		m.noptions = options.n + 1;
+	}
 	gpu_edits_mount(x, &m);
 	return 0;
 }

@@ -263,7 +263,20 @@ TEST(mounts_that_no_container_gets_are_refused)
 			"mount of the host's /etc/./ that may be written to"},
 		{"{\"hostPath\":\"/proc\",\"containerPath\":\"/x\"}", "mount of the host's /proc"},
 		{"{\"hostPath\":\"/proc/sys\",\"containerPath\":\"/x\"}",
-			"mount of /proc/sys that may be written to"},
+			"mount of the host's /proc/sys that may be written to"},
+		/* read-only is no help: /proc/PID/root, and sockets of daemons */
+		{"{\"hostPath\":\"/proc\",\"containerPath\":\"/x\",\"options\":[\"ro\"]}",
+			"mount of the host's /proc: no container gets it"},
+		{"{\"hostPath\":\"/proc/1\",\"containerPath\":\"/x\",\"options\":[\"ro\"]}",
+			"mount of the host's /proc/1: no container gets it"},
+		{"{\"hostPath\":\"/run\",\"containerPath\":\"/x\",\"options\":[\"ro\"]}",
+			"mount of the host's /run: no container gets it"},
+		{"{\"hostPath\":\"/etc\",\"containerPath\":\"/x\",\"options\":[\"ro\",\"rw\"]}",
+			"mount of the host's /etc that may be written to"},
+		{"{\"hostPath\":\"/etc/shadow\",\"containerPath\":\"/x\"}",
+			"mount of the host's /etc/shadow that may be written to"},
+		{"{\"hostPath\":\"/sys/fs/cgroup\",\"containerPath\":\"/x\"}",
+			"mount of the host's /sys/fs/cgroup that may be written to"},
 		{"{\"hostPath\":\"/usr\",\"containerPath\":\"/\"}",
 			"mount on the root of the container"},
 		{"{\"hostPath\":\"/usr\",\"containerPath\":\"/./\",\"options\":[\"ro\"]}",
@@ -294,9 +307,27 @@ TEST(mounts_that_no_container_gets_are_refused)
 	}
 }
 
+/* With "rbind", "ro" is of /sys alone, and not of the cgroups that are mounted in it. */
+TEST(trees_of_the_host_are_read_only_with_all_that_is_mounted_in_them)
+{
+	struct gpu_edits x;
+
+	gpu_edits_init(&x);
+	assert_int_equal(
+		add(&x,
+			"{\"mounts\":[{\"hostPath\":\"/sys\",\"containerPath\":\"/x\",\"options\":"
+			"[\"rbind\",\"ro\"]}]}",
+			NULL, NULL),
+		0);
+	assert_int_equal(x.mounts[0].noptions, 3);
+	assert_string_equal(x.mounts[0].options[2], "rro");
+	gpu_edits_fini(&x);
+}
+
 RUN_TESTS(cmocka_unit_test(hooks_of_the_toolkit_are_known_by_name_and_verb),
 	cmocka_unit_test(what_hooks_would_have_done_becomes_edits),
 	cmocka_unit_test(the_profile_has_the_gpus_that_are_given),
 	cmocka_unit_test(other_hooks_run_only_when_a_policy_names_them),
 	cmocka_unit_test(an_allowed_hook_belongs_to_root_and_nobody_else_writes_to_it_or_above),
-	cmocka_unit_test(mounts_that_no_container_gets_are_refused))
+	cmocka_unit_test(mounts_that_no_container_gets_are_refused),
+	cmocka_unit_test(trees_of_the_host_are_read_only_with_all_that_is_mounted_in_them))
