@@ -111,7 +111,7 @@ static int start_container(struct sandbox *b, struct err *e)
 	b->watch.timeout_ms = b->step->timeout_ms;
 	b->watch.max_bytes = b->max_bytes;
 	b->watch.spare_bytes = b->spare_bytes;
-	b->watch.exact = b->max_bytes == b->step->max_bytes;
+	b->watch.exact = b->step->max_bytes && b->max_bytes == b->step->max_bytes;
 	b->watch.end = &b->end;
 	return watch_begin(&b->watch, e) < 0 ? -1 : container_start(b->c, &status, e);
 }

@@ -270,6 +270,12 @@ running_steps() { # how many
 	expect_in "$(<"$T/out")" "filled the disk"
 	[ "$((least * $(stat -fc %S "$MOUNT")))" -gt 4194304 ] || fail "$least blocks were free"
 	expect_no_step
+	# A disk that is full already is no limit of a step's own.
+	step_app five "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: ["/out/**"],
+		script: "dd if=/dev/zero of=/out/\(.) bs=1M count=200"}]')"
+	fallocate -l "$(($(stat -fc %a "$MOUNT") * $(stat -fc %S "$MOUNT") - 2097152))" "$MOUNT/fill"
+	build_fails --jobs 2
+	expect_in "$err" "was stopped: it filled the disk"
 }
 
 @test "a step that runs for too long, or wants too much memory, is stopped" {
