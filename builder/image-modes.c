@@ -72,32 +72,21 @@ static json_t *changes(const json_t *ours, const json_t *theirs)
 	return out;
 }
 
-static bool needs_image(const struct manifest *m, const json_t *document)
+static bool needs_image(const struct manifest *m, const struct manifest *applied)
 {
 	static const char *const keys[] = {"models", "node", "python", NULL};
 	auto_json json_t *other = json_object();
 
-	compare(other, m->doc.root, document, keys);
+	compare(other, m->doc.root, applied->doc.root, keys);
 	return json_object_size(other) > 0;
 }
 
-/* The document was read once, and found right (manifest.c). */
-static json_t *mode_of(const struct manifest *m, const json_t *document, const json_t *ours)
+static json_t *mode_of(const struct manifest *m, const struct manifest *applied, const json_t *ours)
 {
-	auto_free char *text = json_dumps(document, JSON_COMPACT);
-	const struct manifest_choice choice = {.platform = m->platform};
-	struct complaints c = {.text = BUF_INIT(1 << 20)};
-	json_t *mode = NULL, *theirs;
-	struct manifest other;
+	auto_json json_t *theirs = image_config(applied);
+	json_t *mode = changes(ours, json_object_get(theirs, "config"));
 
-	if (text && manifest_parse(&other, m->path, text, strlen(text), &choice, &c, NULL) == 0) {
-		theirs = image_config(&other);
-		mode = changes(ours, json_object_get(theirs, "config"));
-		json_decref(theirs);
-		manifest_fini(&other);
-	}
-	complaints_fini(&c);
-	if (mode && needs_image(m, document))
+	if (needs_image(m, applied))
 		json_object_set_new(mode, "image", json_true());
 	return mode;
 }
@@ -110,8 +99,8 @@ void image_modes_label(const struct manifest *m, json_t *config)
 	for (size_t i = 0; i < m->nmodes; i++) {
 		const struct manifest_mode *x = &m->modes[i];
 
-		if (x->document)
-			json_object_set_new(modes, x->name, mode_of(m, x->document, config));
+		if (x->applied)
+			json_object_set_new(modes, x->name, mode_of(m, x->applied, config));
 	}
 	if (!json_object_size(modes))
 		return;
@@ -127,9 +116,9 @@ void image_modes_key(const struct manifest *m, struct buf *out)
 	struct digest d;
 
 	for (size_t i = 0; i < m->nmodes; i++) {
-		if (!m->modes[i].document)
+		if (!m->modes[i].applied)
 			continue;
-		json_text(m->modes[i].document, true, &text);
+		json_text(m->modes[i].applied->doc.root, true, &text);
 		buf_printf(&all, "%s %s\n", m->modes[i].name, text.data);
 	}
 	if (!all.len)

@@ -52,8 +52,12 @@ int manifest_at(const struct manifest *m, const char *pointer, struct err *e)
 
 void manifest_fini(struct manifest *m)
 {
-	for (size_t i = 0; i < m->nmodes; i++)
-		json_decref(m->modes[i].document);
+	for (size_t i = 0; i < m->nmodes; i++) {
+		if (!m->modes[i].applied)
+			continue;
+		manifest_fini(m->modes[i].applied);
+		free(m->modes[i].applied);
+	}
 	arena_fini(&m->arena);
 	json_doc_fini(&m->doc);
 	resolved_free(m->source);
@@ -179,16 +183,17 @@ static int check_modes(struct manifest *m, const void *text, size_t n,
 
 	for (size_t i = 0; i < m->nmodes; i++) {
 		struct manifest_choice with = choice ? *choice : (struct manifest_choice){0};
-		struct manifest other;
+		struct manifest *other = mem_alloc(sizeof(*other));
 		size_t count = c->count;
-		int rc;
 
 		with.mode = m->modes[i].name;
-		rc = parse(&other, m->path, text, n, &with, c, e);
-		if (rc == 0)
-			m->modes[i].document = json_incref(other.doc.root);
-		manifest_fini(&other);
-		if (rc < 0 && c->count == count)
+		if (parse(other, m->path, text, n, &with, c, e) == 0) {
+			m->modes[i].applied = other;
+			continue;
+		}
+		manifest_fini(other);
+		free(other);
+		if (c->count == count)
 			return err_ctx(e, "mode %s", m->modes[i].name);
 	}
 	total = c->count - before;

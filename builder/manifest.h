@@ -310,7 +310,7 @@ struct manifest_mode {
 	bool has_entrypoint, has_cmd;
 	struct manifest_resources resources;
 	struct manifest_health health;
-	json_t *document; /* the whole manifest in this mode; NULL while another is applied */
+	struct manifest *applied; /* the whole manifest in this mode; NULL while one is applied */
 };
 
 /* ---- tests ---- */

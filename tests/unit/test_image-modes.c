@@ -15,6 +15,8 @@ static const char text[] = "{\"schema\": \"svrun.image/1\", \"name\": \"x\", \"v
 			   "   \"env\": {\"A\": \"one\", \"B\": null, \"N\": \"${runtime:cpus}\"}},"
 			   "  \"plain\": {\"description\": \"nothing changes\"},"
 			   "  \"node\": {\"python\": {\"interpreter\": \"/usr/bin/python3.12\"}}},"
+			   " \"tests\": [{\"id\": \"t\", \"stage\": \"run\", \"type\": \"exec\","
+			   "  \"mode\": \"cpu\", \"argv\": [\"/bin/app\"]}],"
 			   " \"build\": {\"epoch\": 1767225600}}";
 
 static void load(struct manifest *m, const char *mode)
