@@ -71,6 +71,8 @@ static int read_changes(struct committing *x, struct err *e)
 {
 	const struct commit *how = x->how;
 	struct upper u = {.dir = how->upper,
+		.others = how->others,
+		.instead = how->instead,
 		.tree = x->c.tree,
 		.pool = x->pool,
 		.max_bytes = UINT64_MAX,

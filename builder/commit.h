@@ -10,9 +10,11 @@
 #include "images/store.h"
 
 struct commit {
-	struct digest image;    /* the manifest of the image that the container was started from */
-	const char *name;       /* what that was called then */
-	int upper;              /* its upper folder; nothing writes to it */
+	struct digest image;   /* the manifest of the image that the container was started from */
+	const char *name;      /* what that was called then */
+	int upper;             /* its upper folder; nothing writes to it */
+	struct strings others; /* files of it that are read from the folder `instead`: upper.h */
+	int instead;
 	const char *message;    /* for the history, or NULL */
 	struct strings changes; /* "ENV A=B" and the like: commit_change() */
 	struct progress *progress;

@@ -386,6 +386,23 @@ static int open_object(struct object *o, int dirfd, struct err *e)
 	return o->fd < 0 ? err_sys(e, "open") : 0;
 }
 
+/* Is it another folder's file that counts? *dirfd, o->name: that. 1: as the tree has it. */
+static int look_elsewhere(const struct reading *r, struct object *o, int *dirfd)
+{
+	const struct strings *s = &r->u->others;
+	struct stat st;
+	size_t i = 0;
+
+	while (i < s->n && !str_eq(s->v[i], r->path))
+		i++;
+	if (i == s->n || sys_fstatat(*dirfd, o->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISREG(st.st_mode))
+		return 0;
+	*dirfd = r->u->instead;
+	o->name = r->path;
+	return sys_fstatat(*dirfd, o->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
 /* The object at r->path, whose folder is the first `folder` bytes of that. */
 static int read_named(struct reading *r, struct object *o, int dirfd, size_t folder, struct err *e)
 {
@@ -397,6 +414,8 @@ static int read_named(struct reading *r, struct object *o, int dirfd, size_t fol
 		return 0;
 	if (r->u->tick)
 		r->u->tick(r->u->tick_ctx);
+	if (look_elsewhere(r, o, &dirfd))
+		return 0;
 	return open_object(o, dirfd, e) < 0 ? -1 : read_object(r, o, e);
 }
 

@@ -13,6 +13,10 @@
 
 struct upper {
 	int dir; /* nothing writes to it any more */
+	/* Files (by their paths in dir) that are read from the folder `instead`; those that it does
+	 * not have are as the tree has them. */
+	struct strings others;
+	int instead;
 	struct tree *tree;
 	struct pool *pool;        /* NULL: nothing is kept, only looked at */
 	time_t since;             /* then: files that changed before are passed over */

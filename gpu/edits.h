@@ -125,4 +125,16 @@ int gpu_edits_apply(const struct gpu_edits *x, const struct gpu_host *h, json_t 
 int gpu_edits_fill(const struct gpu_edits *x, int root, const uint64_t *own, size_t nown,
 	struct err *e) must_check;
 
+/* For an image that is made of what a container changed (upper, which stays as it is): copies of
+ * the files that gpu_edits_fill() changes, without what it put there, into clean, an empty folder.
+ * *names (static; none where no GPU has been): those files, below both folders. One that is not in
+ * clean was ours alone. Errors: CORRUPT (the container made one of them too long), SYSTEM. */
+int gpu_edits_left(int upper, int clean, struct strings *names, struct err *e) must_check;
+/* Its two halves, for a layer that an image's containers get over it, so that nothing is left to be
+ * written at their starts. files: what lasts, with the check of glibc. new: what is gone with every
+ * container, links below /dev, and /proc. */
+int gpu_edits_fill_files(const struct gpu_edits *x, int root, struct err *e) must_check;
+int gpu_edits_fill_new(const struct gpu_edits *x, int root, const uint64_t *own, size_t nown,
+	struct err *e) must_check;
+
 #endif

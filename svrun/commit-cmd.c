@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "builder/commit.h"
+#include "gpu/edits.h"
+#include "runtime/fs-mount.h"
 #include "svrun/enter.h"
 #include "svrun/instance.h"
 #include "svrun/options.h"
@@ -173,6 +176,12 @@ static int commit_view(
 		return -1;
 	if (upper < 0)
 		return err_sys(e, "container %s: what it changed", i->id);
+	/* what its GPUs put there is the host's, and made anew at every start */
+	auto_fd int clean =
+		fs_mount("tmpfs", "svrun-commit", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	if (clean < 0 || gpu_edits_left(upper, clean, &c.others, e) < 0)
+		return err_ctx(e, "container %s", i->id);
+	c.instead = clean;
 	c.name = name;
 	return write_image(r, s, i, &c, e);
 }
