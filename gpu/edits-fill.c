@@ -105,14 +105,32 @@ static int note(struct buf *notes, const char *what, const char *a, const char *
 	return buf_add(notes, line, strlen(line), e);
 }
 
-static int make_links(
-	struct root_files *f, const struct gpu_edits *x, struct buf *notes, struct err *e)
+/* In what is new at every start: there is nothing to take back. */
+static bool is_new(const struct edit_link *l)
+{
+	static const char *const others[] = {"/dev", "/proc", "/sys"};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		size_t n = strlen(others[i]);
+
+		if (str_starts(l->path, others[i]) && (l->path[n] == '/' || !l->path[n]))
+			return true;
+	}
+	return false;
+}
+
+/* lasting: only those that are not new at every start. */
+static int make_links(struct root_files *f, const struct gpu_edits *x, bool lasting,
+	struct buf *notes, struct err *e)
 {
 	const char *first = NULL;
 	size_t missing = 0;
 
 	for (size_t i = 0; i < x->nlinks; i++) {
 		const struct edit_link *l = &x->links[i];
+
+		if (lasting && is_new(l))
+			continue;
 		int rc = root_link(f, l->path, l->target, e);
 
 		if (rc < 0)
@@ -122,8 +140,7 @@ static int make_links(
 			missing++;
 			continue;
 		}
-		/* below /dev, which is new at every start, there is nothing to take back */
-		if (is_plain(l->path) && is_plain(l->target) && !str_starts(l->path, "/dev/") &&
+		if (is_plain(l->path) && is_plain(l->target) && !is_new(l) &&
 			note(notes, NOTE_LINK, l->path, l->target, e) < 0)
 			return -1;
 	}
@@ -185,7 +202,7 @@ static int update_loader(struct root_files *f, const struct gpu_edits *x, const 
 
 /* ---- all ---- */
 
-static int fill_files(struct root_files *f, const struct gpu_edits *x, struct err *e)
+static int fill_files(struct root_files *f, const struct gpu_edits *x, bool lasting, struct err *e)
 {
 	auto_buf struct buf last = BUF_INIT(LAST_MAX), notes = BUF_INIT(LAST_MAX);
 	struct err why = {0};
@@ -195,9 +212,39 @@ static int fill_files(struct root_files *f, const struct gpu_edits *x, struct er
 		return err_set(e, why.kind, "%s", why.text);
 	if (had > 0 && take_back(f, x, last.data, e) < 0)
 		return -1;
-	if (make_links(f, x, &notes, e) < 0 || put_profile(f, x, &notes, e) < 0)
+	if (make_links(f, x, lasting, &notes, e) < 0 || put_profile(f, x, &notes, e) < 0)
 		return -1;
 	return update_loader(f, x, &notes, had > 0 ? last.data : NULL, e);
+}
+
+static int fill_proc(struct root_files *f, const struct gpu_edits *x, struct err *e)
+{
+	if (x->keep_device_files && fill_proc_params(f, e) < 0)
+		return -1;
+	return x->gpus_hidden ? fill_proc_gpus(f, x->gpu_buses, x->ngpu_buses, e) : 0;
+}
+
+int gpu_edits_fill_files(const struct gpu_edits *x, int root, struct err *e)
+{
+	auto_root_files struct root_files f = {.tmpfs = -1};
+
+	if (check_glibc(x, root, e) < 0 || root_files_open(&f, root, NULL, 0, e) < 0)
+		return -1;
+	return fill_files(&f, x, true, e);
+}
+
+int gpu_edits_fill_new(
+	const struct gpu_edits *x, int root, const uint64_t *own, size_t nown, struct err *e)
+{
+	auto_root_files struct root_files f = {.tmpfs = -1};
+
+	if (root_files_open(&f, root, own, nown, e) < 0)
+		return -1;
+	for (size_t i = 0; i < x->nlinks; i++)
+		if (is_new(&x->links[i]) &&
+			root_link(&f, x->links[i].path, x->links[i].target, e) < 0)
+			return -1;
+	return fill_proc(&f, x, e);
 }
 
 int gpu_edits_fill(
@@ -207,11 +254,7 @@ int gpu_edits_fill(
 
 	if (check_glibc(x, root, e) < 0)
 		return -1;
-	if (root_files_open(&f, root, own, nown, e) < 0 || fill_files(&f, x, e) < 0)
+	if (root_files_open(&f, root, own, nown, e) < 0 || fill_files(&f, x, false, e) < 0)
 		return -1;
-	if (x->keep_device_files && fill_proc_params(&f, e) < 0)
-		return -1;
-	if (!x->gpus_hidden)
-		return 0;
-	return fill_proc_gpus(&f, x->gpu_buses, x->ngpu_buses, e);
+	return fill_proc(&f, x, e);
 }

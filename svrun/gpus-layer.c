@@ -1,12 +1,19 @@
 #include "svrun/gpus-layer.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
+#include <string.h>
+#include <sys/file.h>
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "gpu/ldcache.h"
 #include "images/digest.h"
+#include "runtime/fs-mount.h"
 
-enum { NAMES_MAX = 1 << 20 };
+enum { NAMES_MAX = 4 << 20, LAYERS_KEPT = 64 };
 
 /* Below the root, without ways up; and not in what is another mount in a container. */
 static bool is_plain(const char *path)
@@ -69,7 +76,7 @@ static int add_mount(int top, const struct edit_mount *m, struct err *e)
 	return file >= 0 || errno == EEXIST ? 0 : err_sys(e, "make %s", name);
 }
 
-static int fill(int top, const struct gpu_edits *x, struct err *e)
+static int add_all(int top, const struct gpu_edits *x, struct err *e)
 {
 	for (size_t i = 0; i < x->nmounts; i++)
 		if (is_plain(x->mounts[i].destination) && add_mount(top, &x->mounts[i], e) < 0)
@@ -80,57 +87,148 @@ static int fill(int top, const struct gpu_edits *x, struct err *e)
 	return 0;
 }
 
-/* Made under another name, and given its own when it is whole. */
-static int make(int layers, const char *name, const struct gpu_edits *x, struct err *e)
-{
-	auto_free char *tmp = mem_printf("new.%d", (int)getpid());
+/* ---- making one ---- */
 
-	if (sys_remove_tree(layers, tmp) < 0 || sys_mkdirat(layers, tmp, 0755) < 0)
-		return err_sys(e, "make layers/%s", tmp);
-	auto_fd int top = sys_openat(layers, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (top < 0)
-		return err_sys(e, "layers/%s", tmp);
-	if (fill(top, x, e) < 0)
-		return -1;
-	/* another svrun may have been faster */
-	if (sys_renameat(layers, tmp, layers, name) < 0 &&
-		((errno != EEXIST && errno != ENOTEMPTY) || sys_remove_tree(layers, tmp) < 0))
-		return err_sys(e, "layers/%s", name);
-	return 0;
+/* The image with the layer over it, to be written to; -1 where no overlay can be made (RUN is on
+ * one): then the layer has links and mount points alone, and no folder work/. */
+static int mount_over(int layer, const char *lower)
+{
+	char options[3][64];
+	const char *data[] = {
+		options[0], options[1], options[2], "metacopy=off", "redirect_dir=off"};
+	auto_fd int low = sys_open(lower, O_PATH | O_DIRECTORY, 0);
+
+	snprintf(options[0], sizeof(options[0]), "lowerdir=/proc/self/fd/%d", low);
+	snprintf(options[1], sizeof(options[1]), "upperdir=/proc/self/fd/%d/root", layer);
+	snprintf(options[2], sizeof(options[2]), "workdir=/proc/self/fd/%d/work", layer);
+	return low < 0 ? -1 : fs_mount("overlay", "overlay", data, 5, MOUNT_ATTR_NODEV, NULL);
 }
 
-static void name_of(const struct gpu_edits *x, char name[DIGEST_HEX + 1])
+static int fill(int layer, const struct gpu_edits *x, const char *lower, struct err *e)
+{
+	if (sys_mkdirat(layer, "root", 0755) < 0 || sys_mkdirat(layer, "work", 0700) < 0)
+		return err_sys(e, "make a layer's folders");
+	auto_fd int over = mount_over(layer, lower);
+	auto_fd int root = over >= 0 ? -1 : sys_openat(layer, "root", O_RDONLY | O_DIRECTORY, 0);
+
+	if (over < 0 && root < 0)
+		return err_sys(e, "a layer's root");
+	if (add_all(over >= 0 ? over : root, x, e) < 0)
+		return -1;
+	if (over >= 0)
+		return gpu_edits_fill_files(x, over, e);
+	return sys_unlinkat(layer, "work", AT_REMOVEDIR) < 0 ? err_sys(e, "a layer's work") : 0;
+}
+
+/* One that no container uses: who does has locked it. */
+static void sweep_one(int layers, const char *name)
+{
+	auto_fd int dir = sys_openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (dir >= 0 && sys_flock(dir, LOCK_EX | LOCK_NB) == 0 && sys_remove_tree(layers, name) < 0)
+		warn("layers/%s: %s", name, strerror(errno));
+}
+
+/* Those of images and drivers that were, when there are many. */
+static void sweep(int layers)
+{
+	DIR *d = fdopendir(sys_openat(layers, ".", O_RDONLY | O_DIRECTORY, 0));
+	size_t n = 0;
+
+	for (const struct dirent *entry; d && (entry = readdir(d));)
+		if (entry->d_name[0] != '.' && ++n > LAYERS_KEPT)
+			sweep_one(layers, entry->d_name);
+	if (d)
+		closedir(d);
+}
+
+/* Made under another name, and given its own when it is whole. */
+static int make(
+	int layers, const char *name, const struct gpu_edits *x, const char *lower, struct err *e)
+{
+	auto_free char *tmp = mem_printf("new.%d", (int)getpid());
+	int rc;
+
+	sweep(layers);
+	if (sys_remove_tree(layers, tmp) < 0 || sys_mkdirat(layers, tmp, 0700) < 0)
+		return err_sys(e, "make layers/%s", tmp);
+	auto_fd int layer = sys_openat(layers, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (layer < 0 || sys_flock(layer, LOCK_SH) < 0)
+		return err_sys(e, "layers/%s", tmp);
+	rc = fill(layer, x, lower, e);
+	if (rc == 0 && sys_renameat(layers, tmp, layers, name) == 0)
+		return 0;
+	/* another svrun may have been faster */
+	if (rc == 0 && errno != EEXIST && errno != ENOTEMPTY)
+		rc = err_sys(e, "layers/%s", name);
+	if (sys_remove_tree(layers, tmp) < 0 && rc == 0)
+		rc = err_sys(e, "layers/%s", tmp);
+	return rc;
+}
+
+/* ---- finding it ---- */
+
+/* Everything that gpu_edits_fill_files() goes by. */
+static void name_of(
+	const struct gpu_edits *x, const struct gpus_layer_image *image, char name[DIGEST_HEX + 1])
 {
 	auto_buf struct buf text = BUF_INIT(NAMES_MAX);
 	struct digest d;
 
+	buf_printf(&text, "image %s\ncompat %d %s\nprofile %s\n", image->digest, x->compat,
+		x->compat_driver ? x->compat_driver : "",
+		x->visible_profile ? x->visible_profile : "");
 	for (size_t i = 0; i < x->nmounts; i++)
 		buf_printf(&text, "mount %s\n%s\n", x->mounts[i].destination, x->mounts[i].source);
 	for (size_t i = 0; i < x->nlinks; i++)
 		buf_printf(&text, "link %s\n%s\n", x->links[i].path, x->links[i].target);
+	for (size_t i = 0; i < x->nld_dirs; i++)
+		buf_printf(&text, "folder %s\n", x->ld_dirs[i]);
+	for (size_t i = 0; i < x->nlibs; i++)
+		buf_printf(&text, "library %s\n%s\n%x\n", x->libs[i].soname, x->libs[i].path,
+			x->libs[i].flags);
 	d = digest_of(text.data, text.len);
 	digest_hex(&d, name);
 }
 
-int gpus_layer_open(const struct gpu_edits *x, const struct gpu_host *h, int *fd, struct err *e)
+/* 1: it is there, and stays for as long as *fd is open; 0: not there. */
+static int take(int layers, const char *name, int *fd, struct err *e)
+{
+	auto_fd int dir = sys_openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat held, named;
+
+	if (dir < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "layers/%s", name);
+	if (sys_flock(dir, LOCK_SH) < 0 || sys_fstat(dir, &held) < 0)
+		return err_sys(e, "layers/%s", name);
+	/* swept between the two */
+	if (sys_fstatat(layers, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+		named.st_ino != held.st_ino)
+		return 0;
+	*fd = steal_fd(&dir);
+	return 1;
+}
+
+int gpus_layer_open(const struct gpu_edits *x, const struct gpu_host *h,
+	const struct gpus_layer_image *image, int *fd, bool *whole, struct err *e)
 {
 	auto_free char *path = mem_printf("%s/layers", h->run);
 	char name[DIGEST_HEX + 1];
+	int rc;
 
 	*fd = -1;
-	if (!x->nlinks && !x->nmounts)
+	*whole = false;
+	if (!x->nlinks && !x->nmounts && !x->nld_dirs)
 		return 0;
 	if (sys_mkdir_p(AT_FDCWD, path, 0755) < 0)
 		return err_sys(e, "make %s", path);
 	auto_fd int layers = sys_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (layers < 0)
 		return err_sys(e, "open %s", path);
-	name_of(x, name);
-	*fd = sys_openat(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (*fd >= 0)
-		return 0;
-	if (make(layers, name, x, e) < 0)
-		return -1;
-	*fd = sys_openat(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-	return *fd < 0 ? err_sys(e, "layers/%s", name) : 0;
+	name_of(x, image, name);
+	while ((rc = take(layers, name, fd, e)) == 0)
+		if (make(layers, name, x, image->lower, e) < 0)
+			return -1;
+	*whole = rc > 0 && faccessat(*fd, "work", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return rc < 0 ? -1 : 0;
 }

@@ -1,15 +1,24 @@
-/* The links and mount points that a container with GPUs needs, as a folder of the host that becomes
- * the lowest layer of its overlay: what an image has of its own comes before it, and nothing has to
- * be made, and removed again, for every start. What is already as it should be is left alone when
- * the root is filled (gpu/edits.h). */
+/* What a container with GPUs has in its root beside its image, as a folder of the host that becomes
+ * a layer over the image: the driver's links and mount points, and the image's own ld.so.cache with
+ * the driver's libraries in it. Made at the first start of an image with these edits; later starts,
+ * and the instances of other names, write nothing at all, and `svrun image commit` finds nothing of
+ * it. Links of the driver below a folder that is a link in the image, and what the instance has
+ * changed since, are left to gpu_edits_fill(). */
 #ifndef SVRUN_GPUS_LAYER_H
 #define SVRUN_GPUS_LAYER_H
 
 #include "gpu/edits.h"
 
-/* RUN/layers/DIGEST, made when there is none of these links and mounts yet. *fd is the caller's;
- * -1: there is nothing to be in it. Errors: SYSTEM. */
-int gpus_layer_open(
-	const struct gpu_edits *x, const struct gpu_host *h, int *fd, struct err *e) must_check;
+struct gpus_layer_image {
+	const char *lower;  /* where it is mounted */
+	const char *digest; /* of its manifest */
+};
+
+/* RUN/layers/DIGEST, made when there is none of this image and these edits yet. *fd is the
+ * caller's, and keeps it from being swept: to be closed when the container has ended. -1: there is
+ * nothing to be in it. *whole: all of gpu_edits_fill_files() is in it (not where RUN is on an
+ * overlay itself). Errors: SYSTEM, and those of gpu_edits_fill_files(). */
+int gpus_layer_open(const struct gpu_edits *x, const struct gpu_host *h,
+	const struct gpus_layer_image *image, int *fd, bool *whole, struct err *e) must_check;
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/sys.h"
 #include "images/image.h"
 #include "svrun/device-node.h"
-#include "svrun/gpus-layer.h"
 #include "svrun/gpus-private.h"
 #include "svrun/instance.h"
 
@@ -285,10 +284,12 @@ bool gpus_has_any(const struct gpus *g)
 	return !gpu_edits_empty(&g->edits);
 }
 
-int gpus_layer(const struct gpus *g, int *fd, struct err *e)
+int gpus_layer(struct gpus *g, const struct gpus_layer_image *image, int *fd, struct err *e)
 {
 	*fd = -1;
-	return gpus_has_any(g) ? gpus_layer_open(&g->edits, &g->host, fd, e) : 0;
+	if (!gpus_has_any(g))
+		return 0;
+	return gpus_layer_open(&g->edits, &g->host, image, fd, &g->layer_is_whole, e);
 }
 
 /* For `svrun ps`. */
@@ -342,9 +343,15 @@ int gpus_apply(const struct gpus *g, json_t *config, struct err *e)
 	return gpu_edits_apply(&g->edits, &g->host, config, e);
 }
 
+void gpus_untouched(struct gpus *g)
+{
+	g->untouched = true;
+}
+
 int gpus_fill(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e)
 {
 	const struct gpus *g = ctx;
 
-	return gpu_edits_fill(&g->edits, root, own, nown, e);
+	return g->layer_is_whole && g->untouched ? gpu_edits_fill_new(&g->edits, root, own, nown, e)
+						 : gpu_edits_fill(&g->edits, root, own, nown, e);
 }

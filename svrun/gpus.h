@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "svrun/gpus-layer.h"
 #include "svrun/run-options.h"
 
 struct gpus;
@@ -25,10 +26,15 @@ struct gpus_ask {
  * EXISTS (others have it), DENIED (lists every requirement that is not met), UNSUPPORTED. */
 int gpus_open(struct gpus **g, const struct gpus_ask *a, struct err *e) must_check;
 size_t gpus_count(const struct gpus *g);
-/* A layer for its root (gpus-layer.h): *fd is the caller's; -1: none is needed. */
-int gpus_layer(const struct gpus *g, int *fd, struct err *e) must_check;
+/* A layer for its root (gpus-layer.h): *fd is the caller's, a folder that has it as root/, to be
+ * closed when the container has ended; -1: none is needed. */
+int gpus_layer(
+	struct gpus *g, const struct gpus_layer_image *image, int *fd, struct err *e) must_check;
 /* Into config.json. What has gone since gpus_open() is NOT_FOUND. */
 int gpus_apply(const struct gpus *g, json_t *config, struct err *e) must_check;
+/* Nothing lies over the layer: a new instance, without volumes and
+ * devices of CDI. gpus_fill() has less to look at. */
+void gpus_untouched(struct gpus *g);
 /* For container_options.fill; ctx is the struct gpus. Where there is nothing to do: undoes what
  * another start of the same instance has done. */
 int gpus_fill(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e) must_check;

@@ -206,7 +206,7 @@ static int open_mount_points(struct instance *i, struct err *e)
 
 int instance_overlay(struct instance *i, const char *lower, int more, struct err *e)
 {
-	char options[3][96], between[32] = "";
+	char options[3][96], over[40] = "";
 	/* Changed files and renamed folders are whole in upper/, whatever the host's defaults are:
 	 * `svrun image commit` reads it. */
 	const char *data[] = {
@@ -222,9 +222,9 @@ int instance_overlay(struct instance *i, const char *lower, int more, struct err
 	/* By descriptor: a store's path may be long or have a colon, which overlayfs takes apart.
 	 */
 	if (more >= 0)
-		snprintf(between, sizeof(between), ":/proc/self/fd/%d", more);
-	snprintf(options[0], sizeof(options[0]), "lowerdir=/proc/self/fd/%d%s:/proc/self/fd/%d",
-		low, between, points);
+		snprintf(over, sizeof(over), "/proc/self/fd/%d/root:", more);
+	snprintf(options[0], sizeof(options[0]), "lowerdir=%s/proc/self/fd/%d:/proc/self/fd/%d",
+		over, low, points);
 	snprintf(options[1], sizeof(options[1]), "upperdir=/proc/self/fd/%d/upper", i->dir);
 	snprintf(options[2], sizeof(options[2]), "workdir=/proc/self/fd/%d/work", i->dir);
 	/* Of an --rm instance nothing is kept: without volatile, unmounting would first write all

@@ -47,7 +47,8 @@ int instance_begin(struct instance *i, struct err *e) must_check;
 
 /* A detached overlay mount: the tree at `lower` with upper/ over it, and below it a tree of the
  * mount points that every container needs, so that upper/ has only what the container itself wrote.
- * nodev: devices are in /dev, which is another mount. more: a folder between these two, or -1.
+ * nodev: devices are in /dev, which is another mount. more: a folder whose root/ lies between
+ * `lower` and upper/, or -1.
  * Returns an fd. */
 int instance_overlay(struct instance *i, const char *lower, int more, struct err *e) must_check;
 

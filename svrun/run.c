@@ -143,6 +143,8 @@ static int run_container(struct running *r, int *status, struct err *e)
 	int rc;
 
 	if (gpus_has_any(r->gpus) || r->instance->again) {
+		if (!r->instance->again && !r->o->volumes.n && !r->o->tmpfs.n && !r->o->devices.n)
+			gpus_untouched(r->gpus);
 		options.fill = gpus_fill;
 		options.fill_ctx = r->gpus;
 	}
@@ -195,7 +197,8 @@ static int run_instance(struct running *r, const struct source *s, int *status, 
 	int rc;
 
 	r->begun = sys_now_ms();
-	if (gpus_layer(r->gpus, &layer, e) < 0)
+	if (gpus_layer(r->gpus, &(struct gpus_layer_image){s->mount.path, s->digest}, &layer, e) <
+		0)
 		return -1;
 	r->root = instance_overlay(r->instance, s->mount.path, layer, e);
 	if (r->root < 0)

@@ -85,6 +85,28 @@ run_it() { # OPTION... IMAGE SCRIPT
 	expect_in "$err" "/usr/local/nvidia/x: Read-only file system" "/usr/bin/nvidia-smi: Read-only file system"
 }
 
+@test "nothing of the driver is in what an instance keeps" {
+	make_host one
+	make_glibc box
+	local wanted="libcuda.so.1 => /usr/local/nvidia/lib64/libcuda.so.1 ("
+	run_split "$SVRUN" run --name kept --gpus 1 box sh -c "$(finds libcuda.so.1)"
+	expect_in "$out" "$wanted"
+	[ -z "$(find "$SVRUN_ROOT/instances/kept/upper" -mindepth 1)" ] ||
+		fail "$(find "$SVRUN_ROOT/instances/kept/upper")"
+	# what it has changed lies over that, and is put right at the next start
+	run_split "$SVRUN" run --name own --gpus 1 box sh -c "$(finds libcuda.so.1); : >/etc/ld.so.cache"
+	expect_in "$out" "$wanted"
+	run_split "$SVRUN" start own
+	expect_status 0
+	expect_in "$out" "$wanted"
+	# as is a volume in the way, which itself stays as it is
+	mkdir "$T/volume"
+	: >"$T/volume/ld.so.cache"
+	run_it --gpus 1 -v "$T/volume:/etc" box "$(finds libcuda.so.1)"
+	expect_in "$out" "$wanted"
+	[ "$(find "$T/volume" -size 0 -type f)" = "$T/volume/ld.so.cache" ]
+}
+
 @test "every layout of a host gives the same container" {
 	make_glibc box
 	for layout in nixos cos operator split; do # others: tests/unit/test_view.c

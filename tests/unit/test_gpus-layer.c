@@ -9,7 +9,7 @@
 #include "svrun/gpus-layer.h"
 
 struct fixture {
-	char run[40];
+	char run[40], image[48];
 	struct gpu_host host;
 	struct gpu_edits x;
 };
@@ -20,6 +20,8 @@ static int make(void **state)
 
 	snprintf(f->run, sizeof(f->run), "/tmp/svrun-layer.XXXXXX");
 	assert_non_null(mkdtemp(f->run));
+	snprintf(f->image, sizeof(f->image), "%s/image", f->run);
+	assert_int_equal(sys_mkdirat(AT_FDCWD, f->image, 0755), 0);
 	f->host = (struct gpu_host){-1, -1, -1, -1, "", f->run};
 	gpu_edits_init(&f->x);
 	*state = f;
@@ -38,14 +40,26 @@ static int drop(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make, drop)
 
+/* What of the layer comes into a root; the layer stays locked until the test ends. */
+static int layer_of(struct fixture *f, const char *digest)
+{
+	const struct gpus_layer_image image = {f->image, digest};
+	struct err e = {0};
+	bool whole;
+	int fd, root;
+
+	if (gpus_layer_open(&f->x, &f->host, &image, &fd, &whole, &e) < 0)
+		fail_msg("%s", e.text);
+	if (fd < 0)
+		return -1;
+	root = sys_openat(fd, "root", O_RDONLY | O_DIRECTORY, 0);
+	sys_close_ref(&fd);
+	return root;
+}
+
 static int layer(struct fixture *f)
 {
-	struct err e = {0};
-	int fd;
-
-	if (gpus_layer_open(&f->x, &f->host, &fd, &e) < 0)
-		fail_msg("%s", e.text);
-	return fd;
+	return layer_of(f, "sha256:1");
 }
 
 static bool has(int fd, const char *path)
@@ -89,16 +103,19 @@ TEST(links_and_mount_points_are_in_it)
 TEST(the_same_edits_have_the_same_layer_and_others_another)
 {
 	struct fixture *f = *state;
-	struct stat one, same, other;
+	struct stat one, same, other, image;
 
 	gpu_edits_link(&f->x, "/a", "b");
 	auto_fd int fd = layer(f);
 	auto_fd int again = layer(f);
+	auto_fd int elsewhere = layer_of(f, "sha256:2");
 	gpu_edits_link(&f->x, "/a", "c");
 	auto_fd int third = layer(f);
 
-	assert_int_equal(
-		sys_fstat(fd, &one) + sys_fstat(again, &same) + sys_fstat(third, &other), 0);
+	assert_int_equal(sys_fstat(fd, &one) + sys_fstat(again, &same) + sys_fstat(third, &other) +
+				 sys_fstat(elsewhere, &image),
+		0);
+	assert_int_not_equal(one.st_ino, image.st_ino);
 	assert_int_equal(one.st_ino, same.st_ino);
 	assert_int_not_equal(one.st_ino, other.st_ino);
 }
@@ -121,8 +138,8 @@ TEST(nothing_of_it_leads_out)
 		       *y = mem_printf("%s/y", outside);
 
 	assert_true(has(fd, "link") && has(fd, "way"));
-	assert_false(has(AT_FDCWD, x) || has(AT_FDCWD, y) || has(AT_FDCWD, out) ||
-		     has(fd, "../out") || has(fd, "out"));
+	assert_false(
+		has(AT_FDCWD, x) || has(AT_FDCWD, y) || has(AT_FDCWD, out) || has(fd, "../out"));
 	assert_false(has(fd, "dev") || has(fd, "proc") || has(fd, "sys"));
 }
 
