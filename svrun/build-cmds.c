@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "builder/build.h"
 #include "builder/cache-share.h"
+#include "images/pool.h"
 #include "images/progress.h"
 #include "images/push.h"
 #include "images/workers.h"
@@ -162,6 +163,22 @@ static int test(const struct build_request *r, const struct app *a, const struct
 	return status;
 }
 
+/* What is asked of an image that has no names yet, and its names. 0, or the exit status. */
+static int admit(const struct build_request *r, const struct app *a, const struct lock *l,
+	struct store *s, const struct digest *image, const struct before *old, struct progress *p,
+	json_t **scanned, struct err *e)
+{
+	int rc = 0;
+
+	if (!r->test && !a->m.build.scan)
+		return 0;
+	if (a->m.build.scan)
+		rc = scan_build(a, s, image, p, scanned, e);
+	if (rc == 0 && r->test)
+		rc = test(r, a, old, image, e);
+	return rc ? rc : build_set_names(&a->m, l, s, image, e);
+}
+
 static int deliver(const struct build_request *r, const struct app *a, const struct lock *l,
 	struct store *s, const struct digest *key, const struct build_result *b,
 	const struct before *old, struct progress *p, struct err *e)
@@ -176,13 +193,10 @@ static int deliver(const struct build_request *r, const struct app *a, const str
 			      : "built");
 	if (r->choice.vars.n && was && !digest_eq(&was->manifest, &b->manifest))
 		progress_note(p, "%s was another image: --var is in no name", old->names[0]);
-	rc = a->m.build.scan ? scan_build(a, s, &b->manifest, p, &scanned, e) : 0;
-	if (rc == 0)
-		rc = r->test ? test(r, a, old, &b->manifest, e) : 0;
+	rc = admit(r, a, l, s, &b->manifest, old, p, &scanned, e);
 	if (rc != 0)
 		return rc;
-	if (((r->test || a->m.build.scan) && build_set_names(&a->m, l, s, &b->manifest, e) < 0) ||
-		(r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
+	if ((r->cache_to && export(r, a, s, key, b, p, e) < 0) ||
 		(r->push && push(r, a, s, p, e) < 0))
 		return -1;
 	print_result(r, a, b, scanned);
@@ -196,7 +210,11 @@ static int build_in_store(const struct build_request *r, struct app *a, const st
 	struct build_result b = {0};
 	struct before old;
 	int rc = before_init(&old, a, s, e);
+	/* Nothing leads to an image that is looked at before it has names: it is no garbage. */
+	auto_fd int hold = rc == 0 && o->unnamed ? pool_hold(s->fd, e) : -1;
 
+	if (rc == 0 && o->unnamed && hold < 0)
+		rc = -1;
 	if (rc == 0)
 		rc = build_run(&a->m, l, &a->mirrors, s, o, p, &b, e);
 	if (rc == 0)

@@ -404,6 +404,25 @@ no_gpus() {
 	expect_verdict planned failed "SV070: "
 }
 
+@test "an image that is tested before it has a name is no garbage" {
+	need_program busybox
+	make_service '[]'
+	cp "$(command -v busybox)" "$APP/busybox"
+	jq '.files += [{dest: "/bin/busybox", from: "busybox", mode: "0755"}]
+		| .entrypoint = ["/bin/busybox", "sleep", "30"] | del(.cmd, .health, .ports)
+		| .tests = [range(8) | {id: "t\(.)", stage: "run", type: "exec", argv: ["/bin/busybox", "true"]}]' \
+		"$APP/manifest.json" >"$T/new"
+	mv "$T/new" "$APP/manifest.json"
+	"$SVRUN" image lock "$APP" >/dev/null
+	"$SVRUN" image build --test -q "$APP" >"$T/built" 2>&1 &
+	local pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		"$SVRUN" image gc >/dev/null
+	done
+	wait "$pid" || fail "$(<"$T/built")"
+	image_digest served
+}
+
 @test "build --test delivers what passes" {
 	make_service '[{id: "says", stage: "run", type: "exec", argv: ["/bin/serve", "say"], expect: {stdout: {equals: "hello"}}}]'
 	run_split "$SVRUN" image build --test --progress none "$APP"
