@@ -36,6 +36,8 @@ static int print_one(const struct gpu_host *h, const struct gpu_grant *g, struct
 
 static int print_all(const struct allocation *a, struct err *e)
 {
+	bool any = false;
+
 	for (size_t i = 0; i < a->inventory.n; i++) {
 		const struct gpu_device *d = &a->inventory.v[i];
 		struct gpu_grant g = {.device = d};
@@ -46,8 +48,11 @@ static int print_all(const struct allocation *a, struct err *e)
 			g.mig = d->nmigs ? &d->migs[m] : NULL;
 			if (print_one(&a->host, &g, e) < 0)
 				return -1;
+			any = true;
 		}
 	}
+	if (!any)
+		puts("no GPU");
 	return 0;
 }
 
@@ -56,11 +61,13 @@ static int print_all(const struct allocation *a, struct err *e)
 /* What NVIDIA's and CUDA's variables call it: the same whatever order they count in. */
 static void add_name(struct buf *b, const struct gpu_grant *g)
 {
-	const char *uuid = g->mig ? g->mig->uuid : g->device->uuid;
+	const char *whole = g->device->uuid, *uuid = g->mig ? g->mig->uuid : whole;
 
 	buf_printf(b, "%s", b->len ? "," : "");
 	if (uuid)
 		buf_printf(b, "%s", uuid);
+	else if (g->mig && whole) /* CUDA takes no G:N */
+		buf_printf(b, "MIG-%s/%" PRIu32 "/%" PRIu32, whole, g->mig->gi, g->mig->ci);
 	else if (g->mig)
 		buf_printf(b, "%" PRIu32 ":%" PRIu32, g->device->index, g->mig->index);
 	else
@@ -93,6 +100,7 @@ static int become(struct allocation *a, char **argv, struct err *e)
 	auto_free char *who = mem_printf("%s (process %d)", argv[0], (int)getpid());
 	auto_free char *name = NULL;
 	struct gpu_reserve_terms terms = {.who = who, .within = within && *within ? within : NULL};
+	int rc;
 
 	if (gpu_reserve(&a->held, &a->host, &a->inventory, &a->request, &terms, &a->grants, e) <
 			0 ||
@@ -101,7 +109,10 @@ static int become(struct allocation *a, char **argv, struct err *e)
 		return -1;
 	set_variables(a, name);
 	execvp(argv[0], argv);
-	return err_sys(e, "start %s", argv[0]);
+	rc = errno == ENOENT ? 127 : 126; /* as of svrun run, and of env */
+	err_sys(e, "start %s", argv[0]);
+	err_print(e, "svrun");
+	return rc;
 }
 
 static int allocate(struct allocation *a, const char *what, char **command, struct err *e)
@@ -113,7 +124,7 @@ static int allocate(struct allocation *a, const char *what, char **command, stru
 	if (!*command) {
 		err_set(e, ERR_USAGE, "no command to run with the GPUs");
 		return err_hint(
-			e, "svrun gpu allocate %s -- COMMAND; they are free when it ends", what);
+			e, "svrun gpu allocate GPUS -- COMMAND; they are free when it ends");
 	}
 	return become(a, command, e);
 }

@@ -126,6 +126,22 @@ amd 1 gfx942 196592 sysfs /dev/dri/renderD129 GPU-c0ffee0000000002" ]
 	[ "$(jq -r '.gpus[0] | [.state, .mig[].state] | join(" ")' <<<"$out")" = "split free taken free" ]
 }
 
+@test "a program that got a MIG device finds it by the name that CUDA has for it" {
+	host mig
+	run_split "$SVRUN" gpu allocate 0:1,1 -- printenv CUDA_VISIBLE_DEVICES
+	expect_status 0
+	[ "$out" = "MIG-GPU-5a000000-0123-4567-89ab-0123456789ab/1/1,GPU-5a000001-0123-4567-89ab-0123456789ab" ] || fail "$out"
+}
+
+@test "a program that is not there, or is none, ends an allocation with 127 and 126" {
+	host one
+	run_split "$SVRUN" gpu allocate 1 -- /no/such
+	expect_status 127
+	expect_in "$err" "start /no/such: No such file or directory"
+	run_split "$SVRUN" gpu allocate 1 -- /
+	expect_status 126
+}
+
 @test "topology: the words of nvidia-smi, from places in sysfs" {
 	host minors
 	run_split "$SVRUN" gpu topology --format json
