@@ -50,10 +50,24 @@ static void add_gid(struct work *w, json_t *edits, uint32_t gid)
 	w->has_gids = true;
 }
 
+/* MIG devices of one GPU have its node; AMD's render nodes are among those of /dev/dri, too. */
+static bool has_node(const json_t *nodes, const char *path)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (nodes, i, o)
+		if (str_eq(json_string_value(json_object_get(o, "path")), path))
+			return true;
+	return false;
+}
+
 static void add_node(struct work *w, json_t *edits, const struct gpu_node *n)
 {
 	json_t *nodes = json_object_get(edits, "deviceNodes"), *o;
 
+	if (has_node(nodes, n->path))
+		return;
 	if (!n->exists && n->major != NVIDIA_MAJOR) {
 		say_absent(w->m, n->path);
 		return;
@@ -262,6 +276,7 @@ json_t *cdi_make(struct cdi_making *m, const struct gpu_host *h, const struct gp
 	if (json_array_size(devices) == 0) {
 		err_set(e, ERR_NOT_FOUND, "no %s GPU is on this host",
 			m->maker == GPU_MAKER_AMD ? "AMD" : "NVIDIA");
+		err_hint(e, "svrun doctor looks for the reason");
 		return NULL;
 	}
 	common = make_common(&w, i, f);

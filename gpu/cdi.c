@@ -342,7 +342,11 @@ static void say_known(const struct cdi *c, const struct cdi_name *n, struct buf 
 		if (str_eq(c->v[i].vendor, n->vendor) && str_eq(c->v[i].class, n->class))
 			say(b, "%s%s", known++ ? ", " : "there are ", c->v[i].name);
 	if (!known)
-		say(b, "there is no %s/%s", n->vendor, n->class);
+		say(b,
+			"no spec there has a %s/%s; svrun gpu cdi list shows what there is, svrun "
+			"gpu "
+			"cdi generate makes one of this host's GPUs",
+			n->vendor, n->class);
 }
 
 static int not_found(const struct cdi *c, const struct strings *missing, struct err *e)

@@ -77,6 +77,14 @@ static void choose_maker(struct generating *g)
 
 static int write_spec(const struct generating *g, const struct buf *b, struct err *e)
 {
+	const char *slash = g->output ? strrchr(g->output, '/') : NULL;
+
+	if (slash && slash > g->output) { /* few hosts have /etc/cdi */
+		auto_free char *dir = mem_printf("%.*s", (int)(slash - g->output), g->output);
+
+		if (sys_mkdir_p(AT_FDCWD, dir, 0755) < 0)
+			return err_sys(e, "create %s", dir);
+	}
 	if (g->output)
 		return file_write(AT_FDCWD, g->output, b->data, b->len, 0644, e);
 	fwrite(b->data, 1, b->len, stdout);
@@ -166,6 +174,8 @@ static void print_devices(const struct cdi *c)
 	}
 	if (c->n)
 		printf("%-*s  %s\n", (int)width, "DEVICE", "SPEC");
+	else
+		puts("no CDI device");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct cdi_device *d = &c->v[i];
 		auto_free char *name = mem_printf("%s/%s=%s", d->vendor, d->class, d->name);
@@ -251,6 +261,12 @@ static bool print_fault(void *ctx, const char *pointer, const char *text)
 	return ++c->n < FAULTS_MAX;
 }
 
+static int not_named(const char *name, struct err *e)
+{
+	err_set(e, ERR_USAGE, "%s: specs end in .json or .yaml", name);
+	return err_hint(e, "--cdi-spec-dir DIR checks a folder of them");
+}
+
 /* 0: it is good; 1: what is wrong was told. */
 static int validate_file(const char *name, struct err *e)
 {
@@ -260,7 +276,7 @@ static int validate_file(const char *name, struct err *e)
 	struct err fault = {0};
 
 	if (!str_ends(name, ".json") && !str_ends(name, ".yaml"))
-		return err_set(e, ERR_USAGE, "%s: specs end in .json or .yaml", name);
+		return not_named(name, e);
 	if (file_read(AT_FDCWD, name, &b, e) < 0)
 		return -1;
 	spec = cdi_parse(name, b.data ? b.data : "", b.len, &fault);

@@ -206,6 +206,10 @@ make_host() { # KIND
 	[ "$(jq -c '[.devices[] | select(.name | test("^[0-9]$")) | .containerEdits.deviceNodes[0].path]' \
 		"$T/minors.json")" = "$("$SVRUN" gpu ls --format json |
 		jq -c '[.gpus | sort_by(.index)[] | .nodes[0]]')" ]
+	# a node is in each once, of AMD's render nodes and of the parts of one GPU
+	jq -es 'all(.[].devices[].containerEdits.deviceNodes; (map(.path) | unique | length) == length)' "$T"/*.json
+	"$SVRUN" gpu cdi generate --output "$T/etc/cdi/nvidia.yaml" # what is missing is made
+	[ -s "$T/etc/cdi/nvidia.yaml" ]
 	jq -e '.kind == "amd.com/gpu" and .cdiVersion == "0.7.0" and
 		([.containerEdits.deviceNodes[].path] == ["/dev/kfd"])' "$T/amd.json"
 	jq -e '[.containerEdits.mounts[].containerPath] | contains(["/usr/lib64/libcuda.so.1",
