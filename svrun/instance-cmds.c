@@ -3,9 +3,11 @@
 
 #include <stdio.h>
 
+#include "base/json.h"
 #include "svrun/enter.h"
 #include "svrun/instance.h"
 #include "svrun/options.h"
+#include "svrun/output.h"
 
 static void print_one(const struct instance_info *i, bool quiet)
 {
@@ -21,29 +23,73 @@ static void print_one(const struct instance_info *i, bool quiet)
 		i->image);
 }
 
-int cmd_ps(const struct command *self, int argc, char **argv, struct err *e)
+/* For programs; the words of the table. */
+static void print_json(const struct instance_info *v, size_t n)
 {
-	bool quiet = false;
-	struct instance_info *v;
-	size_t n;
+	auto_json json_t *all = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *o = json_pack("{s:s, s:s, s:s}", "id", v[i].id, "status",
+			v[i].running ? "running" : "exited", "image", v[i].image);
+
+		if (!v[i].running)
+			json_object_set_new(o, "exitStatus", json_integer(v[i].status));
+		if (v[i].running && *v[i].gpus)
+			json_object_set_new(o, "gpus", json_string(v[i].gpus));
+		json_array_append_new(all, o);
+	}
+	output_json(all);
+}
+
+/* No store holds no containers. */
+static int list(struct instance_info **v, size_t *n, struct err *e)
+{
+	struct err open = {0};
 	struct store s;
-	const struct option_spec options[] = {
-		{"quiet", 'q', OPTION_FLAG, NULL, "ids only", &quiet},
-		{0},
-	};
 	int rc;
 
-	if (options_parse(self, options, argc, argv, false, e) < 0 || store_enter(&s, e) < 0)
+	*v = NULL;
+	*n = 0;
+	if (store_enter(&s, &open) < 0) {
+		if (open.kind == ERR_NOT_FOUND)
+			return 0;
+		*e = open;
 		return -1;
-	rc = instance_list(s.fd, &v, &n, e);
-	if (rc == 0 && !quiet)
-		printf("%-24s %-14s %-8s %s\n", "ID", "STATUS", "GPUS", "IMAGE");
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		print_one(&v[i], quiet);
-	if (rc == 0)
-		instance_list_free(v, n);
+	}
+	rc = instance_list(s.fd, v, n, e);
 	store_close(&s);
 	return rc;
+}
+
+int cmd_ps(const struct command *self, int argc, char **argv, struct err *e)
+{
+	bool quiet = false, json;
+	const char *format = NULL;
+	struct instance_info *v;
+	size_t n;
+	const struct option_spec options[] = {
+		{"quiet", 'q', OPTION_FLAG, NULL, "ids only", &quiet},
+		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
+		{0},
+	};
+
+	if (options_parse(self, options, argc, argv, false, e) < 0 ||
+		output_format(format, &json, e) < 0)
+		return -1;
+	if (json && quiet)
+		return err_set(e, ERR_USAGE, "--quiet and --format json: one of them");
+	if (list(&v, &n, e) < 0)
+		return -1;
+	if (json) {
+		print_json(v, n);
+	} else {
+		if (!quiet)
+			printf("%-24s %-14s %-8s %s\n", "ID", "STATUS", "GPUS", "IMAGE");
+		for (size_t i = 0; i < n; i++)
+			print_one(&v[i], quiet);
+	}
+	instance_list_free(v, n);
+	return 0;
 }
 
 static int remove_one(struct store *s, const char *id, struct err *e)

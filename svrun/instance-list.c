@@ -228,7 +228,7 @@ int instance_remove(int root, const char *id, struct err *e)
 		if (errno != EWOULDBLOCK)
 			return err_sys(e, "lock container %s", id);
 		err_set(e, ERR_EXISTS, "container %s is running", id);
-		return err_hint(e, "stop it first");
+		return err_hint(e, "svrun stop %s ends it", id);
 	}
 	return sys_remove_tree(all, id) < 0 ? err_sys(e, "remove container %s", id) : 0;
 }

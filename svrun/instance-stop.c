@@ -82,7 +82,7 @@ int cmd_stop(const struct command *self, int argc, char **argv, struct err *e)
 {
 	const char *time = NULL;
 	const struct option_spec options[] = {
-		{"time", 0, OPTION_STRING, "SECONDS", "until it is killed (its --stop-timeout)",
+		{"time", 't', OPTION_STRING, "SECONDS", "until it is killed (its --stop-timeout)",
 			&time},
 		{0},
 	};

@@ -110,7 +110,9 @@ run_box() { # OPTION... -- WORD...
 	await_word "$T/log"
 	[ "$(<"$T/log")" = 3 ]
 	"$SVRUN" ps >"$T/ps"
+	"$SVRUN" ps --format json >"$T/ps.json"
 	[ "$(awk '$1 == "a" { print $3 }' "$T/ps")" = 0,1,2 ] || fail "$(<"$T/ps")"
+	[ "$(jq -r '.[] | select(.id == "a") | .status, .gpus' "$T/ps.json" | tr '\n' ' ')" = "running 0,1,2 " ] || fail "$(<"$T/ps.json")"
 	run_box --gpus device=1 box
 	expect_status 125
 	expect_in "$err" "GPUs that were asked for are taken: GPU 1 (NVIDIA H200) by instance a" "--gpus-shared"
