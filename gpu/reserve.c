@@ -279,6 +279,11 @@ static int too_few(struct taking *t, const struct gpu_grants *all, uint32_t want
 
 	if (most->there >= want)
 		return refuse_taken(t, all, asked, e);
+	if (!all->n) {
+		err_set(e, ERR_NOT_FOUND, "%" PRIu32 " GPU%s asked for, and the host has none",
+			want, want == 1 ? "" : "s");
+		return err_hint(e, "svrun doctor looks for the reason");
+	}
 	err_set(e, ERR_NOT_FOUND, "%" PRIu32 " GPU%s asked for, and %s has %zu%s", want,
 		want == 1 ? "" : "s", t->t->within ? "the allocation" : "the host", most->there,
 		t->t->fits && all->n ? " that fit" : "");

@@ -51,6 +51,7 @@ static json_t *config_in_store(const struct fits_request *r, struct store *s, st
 
 static json_t *config_of_image(const struct fits_request *r, struct err *e)
 {
+	char shown[STR_SHOWN];
 	struct config c;
 	struct store s;
 	json_t *config = NULL;
@@ -66,6 +67,9 @@ static json_t *config_of_image(const struct fits_request *r, struct err *e)
 	if (store_open(&s, c.root, false, e) == 0) {
 		config = config_in_store(r, &s, e);
 		store_close(&s);
+	} else if (e->kind == ERR_NOT_FOUND) {
+		err_ctx(e, "'%s' is no app's folder, and there are no images",
+			str_shown(r->word, shown));
 	}
 	config_fini(&c);
 	return config;

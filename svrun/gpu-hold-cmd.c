@@ -66,9 +66,10 @@ static int hold_all(struct hold *o, const struct gpu_host *h, const struct gpu_i
 			return -1;
 		o->nfds += 2;
 	}
-	if (o->nfds == 0)
-		return err_set(e, ERR_NOT_FOUND, "no NVIDIA GPU to hold");
-	return 0;
+	if (o->nfds)
+		return 0;
+	err_set(e, ERR_NOT_FOUND, "no NVIDIA GPU to hold");
+	return err_hint(e, "svrun doctor looks for the reason; GPUs of others need no hold");
 }
 
 /* What starts need to know of the GPUs: a driver that does not answer is no reason to let go. */

@@ -35,7 +35,8 @@ static void print_table(const struct gpu_topology *t)
 			snprintf(numa, sizeof(numa), "%d", p->numa);
 		printf(" %5s  %s\n", numa, p->cpus ? p->cpus : "-");
 	}
-	putchar('\n');
+	if (t->n > 1)
+		putchar('\n');
 	for (enum gpu_path p = GPU_PATH_NVLINK; p <= GPU_PATH_UNKNOWN; p++)
 		if (used[p])
 			printf("%-5s %s\n", gpu_path_name(p), gpu_path_meaning(p));

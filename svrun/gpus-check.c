@@ -57,6 +57,24 @@ static int check(struct gpus *g, const struct gpu_grants *grants, struct err *e)
 	return rc;
 }
 
+/* Each of all the host's GPUs; how many of them there are is nobody's wish. */
+static int check_each(struct gpus *g, const struct gpu_grants *all, struct err *e)
+{
+	struct gpu_verdict v;
+	int rc;
+
+	if (gpu_require(&v, g->label, &g->env, &g->inventory, &g->probe, all, e) < 0)
+		return -1;
+	for (size_t i = 0; i < v.n; i++)
+		if (!v.v[i].met && str_starts(v.v[i].what, "count")) {
+			v.v[i].met = true;
+			v.unmet--;
+		}
+	rc = gpu_verdict_check(&v, e);
+	gpu_verdict_fini(&v);
+	return rc;
+}
+
 /* What the host's GPUs lack, as far as it is known what is required. */
 static int check_host(struct gpus *g, struct err *e)
 {
@@ -71,7 +89,7 @@ static int check_host(struct gpus *g, struct err *e)
 		all.v[all.n++] = (struct gpu_grant){.device = &g->inventory.v[i]};
 	}
 	if (rc == 0 && all.n)
-		rc = check(g, &all, e);
+		rc = check_each(g, &all, e);
 	free(all.v);
 	return rc;
 }

@@ -256,7 +256,10 @@ static void skip_all(struct testing *x, const char *mode, bool image)
 	for (size_t i = 0; i < x->n; i++)
 		if (is_left(x, i, mode, image)) {
 			if (!skip(x, &x->v[i]))
-				test_skip(&x->v[i], "the image in mode %s was not built", mode);
+				test_skip(&x->v[i],
+					"the image in mode %s was not built: svrun image lock and "
+					"build, with --mode %s",
+					mode, mode);
 			finish(x, i, sys_now_ms());
 		}
 }
