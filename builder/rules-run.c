@@ -204,6 +204,13 @@ static bool is_var_name(const char *s)
 	return only(s, LOWER UPPER DIGIT "_", LOWER UPPER, 64);
 }
 
+static bool is_day(int month, int day)
+{
+	static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+
+	return month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
+}
+
 static bool is_iso_date(const char *s)
 {
 	static const char shape[] = "0000-00-00";
@@ -211,7 +218,8 @@ static bool is_iso_date(const char *s)
 	for (size_t i = 0; i < sizeof(shape); i++)
 		if (shape[i] == '0' ? !s[i] || !strchr(DIGIT, s[i]) : s[i] != shape[i])
 			return false;
-	return true;
+	/* a day that never comes would hold for good: days are compared as texts */
+	return is_day((s[5] - '0') * 10 + s[6] - '0', (s[8] - '0') * 10 + s[9] - '0');
 }
 
 static bool is_sbom(const char *s)
