@@ -21,8 +21,10 @@
 enum {
 	BLOCK = 256 << 10,
 	MEMBERS_MAX = 4 << 20,
-	UNPACKED_MAX_SHIFT = 34, /* 16 GiB out of one archive */
-	FORMAT = 1,              /* of what is made out of the data: part of the key */
+	MEMBER_HEAD = 512,     /* bytes that a member counts beside its own */
+	RATIO_MAX = 100,       /* unpacked to packed: records come to some 10, in a tar to 40 */
+	RATIO_FREE = 64 << 20, /* bytes that any archive may have */
+	FORMAT = 1,            /* of what is made out of the data: part of the key */
 };
 
 /* ---- which files there are ---- */
@@ -183,8 +185,27 @@ static int archive_fault(struct archive *a, struct err *e)
 	return err_set(e, ERR_CORRUPT, "%s", str_shown(text ? text : "not an archive", shown));
 }
 
+/* What an archive may still unpack to: of its own, and of the folder's. */
+struct budget {
+	uint64_t own, *all;
+};
+
+static int spend(struct budget *g, uint64_t n, struct err *e)
+{
+	if (n > g->own)
+		return err_set(e, ERR_CORRUPT, "the archive unpacks to more than %d times its size",
+			RATIO_MAX);
+	if (n > *g->all)
+		return err_set(e, ERR_CORRUPT, "the folder's data are more than %d GiB, unpacked",
+			(int)(VULN_DATA_MAX >> 30));
+	g->own -= n;
+	*g->all -= n;
+	return 0;
+}
+
 /* All of a member, which is one record. */
-static int read_member(struct vuln_index_maker *m, struct archive *a, uint64_t *left, struct err *e)
+static int read_member(
+	struct vuln_index_maker *m, struct archive *a, struct budget *g, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(OSV_MAX);
 	auto_free char *block = mem_alloc(BLOCK);
@@ -192,10 +213,8 @@ static int read_member(struct vuln_index_maker *m, struct archive *a, uint64_t *
 	la_ssize_t n;
 
 	while ((n = archive_read_data(a, block, BLOCK)) > 0) {
-		if ((uint64_t)n > *left)
-			return err_set(e, ERR_CORRUPT, "the archive unpacks to more than %d GiB",
-				1 << (UNPACKED_MAX_SHIFT - 30));
-		*left -= (uint64_t)n;
+		if (spend(g, (uint64_t)n, e) < 0)
+			return -1;
 		if (buf_add(&b, block, (size_t)n, e) < 0)
 			return err_ctx(e, "a record of more than %d MiB", OSV_MAX >> 20);
 	}
@@ -208,9 +227,17 @@ static int read_member(struct vuln_index_maker *m, struct archive *a, uint64_t *
 				  : err_set(e, ERR_CORRUPT, "not a record of OSV");
 }
 
-static int read_members(struct vuln_index_maker *m, struct archive *a, struct err *e)
+/* Skipping unpacks, too. */
+static int skip_member(struct archive_entry *entry, struct budget *g, struct err *e)
 {
-	uint64_t left = 1ull << UNPACKED_MAX_SHIFT;
+	la_int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
+
+	return spend(g, size > 0 ? (uint64_t)size : 0, e);
+}
+
+static int read_members(
+	struct vuln_index_maker *m, struct archive *a, struct budget *g, struct err *e)
+{
 	struct archive_entry *entry;
 	char shown[STR_SHOWN];
 	size_t n = 0;
@@ -222,10 +249,12 @@ static int read_members(struct vuln_index_maker *m, struct archive *a, struct er
 		if (++n > MEMBERS_MAX)
 			return err_set(
 				e, ERR_CORRUPT, "more than the limit of %d members", MEMBERS_MAX);
-		if (!name || !str_ends(name, ".json") || archive_entry_filetype(entry) != AE_IFREG)
-			continue;
-		str_shown(name, shown);
-		if (read_member(m, a, &left, e) < 0)
+		bool wanted = name && str_ends(name, ".json") &&
+			      archive_entry_filetype(entry) == AE_IFREG;
+
+		str_shown(name ? name : "", shown);
+		if (spend(g, MEMBER_HEAD, e) < 0 ||
+			(wanted ? read_member(m, a, g, e) : skip_member(entry, g, e)) < 0)
 			return err_ctx(e, "%s", shown);
 	}
 	return rc == ARCHIVE_EOF ? 0 : archive_fault(a, e);
@@ -244,28 +273,30 @@ static struct archive *open_zip(int fd, struct err *e)
 	return NULL;
 }
 
-int vuln_read(struct vuln_index_maker *m, const char *name, int fd, struct err *e)
+int vuln_read(struct vuln_index_maker *m, const char *name, int fd, uint64_t *left, struct err *e)
 {
 	const struct packing *k = packing_of(name);
 	auto_archive struct archive *a = NULL;
+	struct budget g = {.all = left};
 	struct stat st;
 
-	if (!k)
-		return read_json(m, name, fd, e);
 	if (sys_fstat(fd, &st) < 0)
 		return err_sys(e, "stat");
+	g.own = RATIO_FREE + RATIO_MAX * (uint64_t)st.st_size;
+	if (!k)
+		return spend(&g, (uint64_t)st.st_size, e) < 0 ? -1 : read_json(m, name, fd, e);
 	a = k->zip ? open_zip(fd, e)
 		   : archive_open_fd(fd, 0, (uint64_t)st.st_size, k->filter, "archive", e);
-	return a ? read_members(m, a, e) : -1;
+	return a ? read_members(m, a, &g, e) : -1;
 }
 
-static int read_file(
-	const struct data *x, const struct data_file *f, struct vuln_index_maker *m, struct err *e)
+static int read_file(const struct data *x, const struct data_file *f, struct vuln_index_maker *m,
+	uint64_t *left, struct err *e)
 {
 	auto_fd int fd = open_file(x, f, e);
 	struct digest d;
 
-	if (fd < 0 || vuln_read(m, f->path, fd, e) < 0 || hash_fd(fd, &d, e) < 0)
+	if (fd < 0 || vuln_read(m, f->path, fd, left, e) < 0 || hash_fd(fd, &d, e) < 0)
 		return -1;
 	if (digest_eq(&d, &f->digest))
 		return 0;
@@ -276,10 +307,11 @@ static int read_file(
 static int make_index(const struct data *x, struct buf *out, struct err *e)
 {
 	struct vuln_index_maker m;
+	uint64_t left = VULN_DATA_MAX;
 
 	vuln_index_begin(&m);
 	for (size_t i = 0; i < x->n; i++)
-		if (read_file(x, &x->v[i], &m, e) < 0) {
+		if (read_file(x, &x->v[i], &m, &left, e) < 0) {
 			vuln_index_abort(&m);
 			return err_ctx(e, "%s/%s", x->dir, x->v[i].path);
 		}

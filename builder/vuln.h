@@ -17,6 +17,8 @@ enum {
 	VULN_DEPTH_MAX = 8,
 	VULN_DOCUMENT_MAX = 512 << 20, /* bytes of the tracker's */
 };
+/* Bytes of all files, unpacked: twice what all ecosystems of OSV and Debian's tracker come to. */
+#define VULN_DATA_MAX (UINT64_C(4) << 30)
 
 struct vuln {
 	struct buf index;
@@ -29,7 +31,10 @@ struct vuln {
 int vuln_open(struct vuln *v, struct store *s, const char *dir, struct err *e) must_check;
 void vuln_close(struct vuln *v);
 
-/* One file's bytes, by its name, into an index: for tests and fuzzing, too. fd is at its start. */
-int vuln_read(struct vuln_index_maker *m, const char *name, int fd, struct err *e) must_check;
+/* One file's bytes, by its name, into an index: for tests and fuzzing, too. fd is at its start;
+ * *left is how many bytes it may unpack to, and gets less. CORRUPT: more than that, or an archive
+ * that unpacks to more than 100 times its size. */
+int vuln_read(struct vuln_index_maker *m, const char *name, int fd, uint64_t *left,
+	struct err *e) must_check;
 
 #endif

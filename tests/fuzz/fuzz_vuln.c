@@ -50,11 +50,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	auto_fd int fd = memfd_create("data", MFD_CLOEXEC);
 	auto_buf struct buf index = BUF_INIT(VULN_INDEX_MAX);
 	struct vuln_index_maker m;
+	uint64_t left = 64 << 20;
 
 	if (size == 0 || sys_write_all(fd, data + 1, size - 1) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		return 0;
 	vuln_index_begin(&m);
-	if (vuln_read(&m, names[data[0] % 4], fd, NULL) < 0) {
+	if (vuln_read(&m, names[data[0] % 4], fd, &left, NULL) < 0) {
 		vuln_index_abort(&m);
 		return 0;
 	}
