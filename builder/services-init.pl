@@ -140,7 +140,7 @@ sub is_ready {
 	return $s->{ready} if $s->{ready} || !defined $s->{first};
 	my @closed = grep { !accepts($_) } @{$s->{ports}};
 	if (@closed) {
-		return 0 if !$s->{failed} && now() - $s->{first} < $patience;
+		return 0 if !$s->{over} && now() - $s->{first} < $patience;
 		say_it("$s->{id}: nothing listens on port @closed; what is after it starts");
 	}
 	return $s->{ready} = 1;
@@ -178,7 +178,7 @@ sub ended {
 		$s->{due} = now() + $s->{pause};
 		push @due, $s;
 	} else {
-		$s->{failed} = $code != 0;
+		$s->{over} = 1;
 		$status ||= $code;
 	}
 	say_it("$s->{id} ended with status $code" . ($again ? "; again in $s->{pause} s" : ''))

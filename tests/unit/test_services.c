@@ -220,7 +220,7 @@ TEST(a_service_waits_for_the_ports_of_those_it_is_after)
 TEST(who_waits_for_a_port_in_vain_is_told_to_end_or_starts)
 {
 	const char *one[] = {"sh", "-c", "echo up; exec sleep 60"},
-		   *failed[] = {"sh", "-c", "exit 3"};
+		   *failed[] = {"sh", "-c", "exit 3"}, *ended[] = {"sh", "-c", "exit 0"};
 	const char *two[] = {"sh", "-c", "echo two"};
 	const char *first = "one";
 	uint32_t port = free_port();
@@ -243,8 +243,14 @@ TEST(who_waits_for_a_port_in_vain_is_told_to_end_or_starts)
 	assert_int_equal(end_of(pid), 0);
 	assert_non_null(strstr(output(&b), warning));
 
-	v[0].argv.v = failed;
+	v[0].argv.v = failed; /* one that has ended never listens */
 	assert_int_equal(end_of(start(&m, NULL)), 3);
+	assert_non_null(strstr(output(&b), warning));
+	assert_non_null(strstr(b.data, "two\n"));
+	v[0].argv.v = ended;
+	alarm(30);
+	assert_int_equal(end_of(start(&m, NULL)), 0);
+	alarm(0);
 	assert_non_null(strstr(output(&b), warning));
 	assert_non_null(strstr(b.data, "two\n"));
 }
