@@ -21,6 +21,12 @@ static const char *option(const struct strings *w, size_t *i, const char *name)
 	return w->v[*i][n] == '\0' && *i + 1 < w->n ? w->v[++*i] : NULL;
 }
 
+/* An absolute path that fits a line of dpkg's database. */
+static bool is_path(const char *s)
+{
+	return s[0] == '/' && !strchr(s, '\n') && tree_check_path(s + 1, NULL) == 0;
+}
+
 /* "dpkg-divert [--package P] [--add] [--rename] [--divert TO] FROM". Another action: false. */
 static bool parse(const struct strings *w, struct diversion *d, struct arena *a)
 {
@@ -44,10 +50,10 @@ static bool parse(const struct strings *w, struct diversion *d, struct arena *a)
 		else
 			from = w->v[i];
 	}
-	if (!from || from[0] != '/' || tree_check_path(from + 1, NULL) < 0)
+	if (!from || !is_path(from))
 		return false;
 	to = to ? to : arena_printf(a, "%s.distrib", from);
-	if (to[0] != '/' || tree_check_path(to + 1, NULL) < 0 || str_eq(from, to))
+	if (!is_path(to) || str_eq(from, to))
 		return false;
 	d->from = arena_strdup(a, from + 1);
 	d->to = arena_strdup(a, to + 1);

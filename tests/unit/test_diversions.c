@@ -46,6 +46,8 @@ TEST(what_a_script_says_in_plain_words_is_found)
 		{"dpkg-divert --divert /usr/../x /usr/x", "usr/x", "usr/x", NULL},
 		{"dpkg-divert --divert usr/y /usr/x", "usr/x", "usr/x", NULL},
 		{"dpkg-divert --divert /usr/x /usr/x", "usr/x", "usr/x", NULL},
+		{"dpkg-divert --divert '/usr/x\n/y' /usr/x", "usr/x", "usr/x", NULL},
+		{"dpkg-divert --divert /usr/y '/usr/x\n'", "usr/x\n", "usr/x\n", NULL},
 		{"dpkg-divert --divert", "usr/x", "usr/x", NULL},
 		{"dpkg-divert /usr/x /usr/y", "usr/x", "usr/x", NULL},
 	};
