@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/str.h"
 #include "base/sys.h"
@@ -47,9 +48,9 @@ int watch_space(int fd, uint64_t asked, uint64_t *max, uint64_t *spare, struct e
 	return 0;
 }
 
-/* Bytes on the disk below dirfd (closed here); what is deeper than anyone builds is not counted:
- * the free space of the disk is watched besides. */
-static uint64_t count_bytes(int dirfd_, unsigned depth, dev_t dev)
+/* Bytes on the disk below dirfd (closed here) of what changed since then; what is deeper than
+ * anyone builds is not counted: the free space of the disk is watched besides. */
+static uint64_t count_bytes(int dirfd_, unsigned depth, dev_t dev, time_t since)
 {
 	DIR *dir = dirfd_ < 0 ? NULL : fdopendir(dirfd_);
 	uint64_t sum = 0;
@@ -65,11 +66,13 @@ static uint64_t count_bytes(int dirfd_, unsigned depth, dev_t dev)
 			sys_fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 			st.st_dev != dev)
 			continue;
-		sum += (uint64_t)st.st_blocks * 512 / (S_ISDIR(st.st_mode) ? 1 : st.st_nlink);
+		if (st.st_ctime >= since)
+			sum += (uint64_t)st.st_blocks * 512 /
+			       (S_ISDIR(st.st_mode) ? 1 : st.st_nlink);
 		if (S_ISDIR(st.st_mode) && depth < COUNT_DEPTH_MAX)
 			sum += count_bytes(sys_openat(dirfd(dir), d->d_name,
 						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0),
-				depth + 1, dev);
+				depth + 1, dev, since);
 	}
 	closedir(dir);
 	return sum;
@@ -81,7 +84,22 @@ static uint64_t count_all(const struct watch *w)
 
 	if (sys_fstat(w->upper, &st) < 0)
 		return 0;
-	return count_bytes(sys_openat(w->upper, ".", O_RDONLY | O_DIRECTORY, 0), 0, st.st_dev);
+	return count_bytes(sys_openat(w->upper, ".", O_RDONLY | O_DIRECTORY, 0), 0, st.st_dev, 0);
+}
+
+uint64_t watch_written(const struct watch *w)
+{
+	uint64_t sum = count_all(w) + w->log_bytes;
+	struct stat st;
+
+	if (sys_fstat(w->upper, &st) < 0)
+		return sum;
+	for (size_t i = 0; i < w->nbinds; i++)
+		if (w->binds[i].writable)
+			sum += count_bytes(
+				sys_open(w->binds[i].host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0),
+				0, st.st_dev, w->since);
+	return sum;
 }
 
 /* Counting costs time: seldom, and where nobody asked for a limit, only when the disk has lost as
@@ -141,10 +159,11 @@ static void look(struct watch *w)
 		return;
 	known = free_bytes(w->upper, &avail, &size) == 0;
 	w->next_look = now + (known ? next_tick(w, avail) : TICK_MS);
+	w->disk_short = known && avail < w->spare_bytes;
 	if (w->timeout_ms && now - w->begun >= w->timeout_ms)
 		w->end->timed_out = true;
-	else if (known && avail < w->spare_bytes)
-		w->end->out_of_disk = true;
+	else if (w->disk_short)
+		return;
 	else if (known && wrote_too_much(w, avail, now))
 		*over_limit(w) = true;
 	else if (container_out_of_pids(w->c))
@@ -194,6 +213,7 @@ int watch_begin(struct watch *w, struct err *e)
 	uint64_t size;
 
 	w->begun = sys_now_ms();
+	w->since = time(NULL);
 	if (free_bytes(w->upper, &w->free_at_start, &size) < 0)
 		return err_sys(e, "free space");
 	if (fcntl(w->output, F_SETFL, O_NONBLOCK) < 0)

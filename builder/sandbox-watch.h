@@ -16,11 +16,14 @@ struct watch {
 	uint64_t max_bytes;   /* that it and its log may fill on the disk */
 	uint64_t spare_bytes; /* that must stay free there */
 	bool exact;           /* max_bytes was asked for: what it has written is counted often */
+	const struct sandbox_bind *binds; /* what it may write besides; borrowed */
+	size_t nbinds;
 	struct sandbox_end *end;
 
 	double begun, next_look, next_count; /* from here on the watch's own */
+	time_t since;
 	uint64_t free_at_start, own_bytes, log_bytes;
-	bool killed, ended, silent;
+	bool killed, ended, silent, disk_short;
 	unsigned char *piece;
 };
 
@@ -43,6 +46,9 @@ int watch_handle(struct watch *w, const struct pollfd p[WATCH_FDS], struct err *
 bool watch_over(const struct watch *w);
 /* Let it end now. */
 void watch_stop(struct watch *w);
+/* Bytes that it has on the disk. When disk_short says that little is free there, it is for the
+ * caller, who knows what else writes to it, to stop it and to set end->out_of_disk. */
+uint64_t watch_written(const struct watch *w);
 /* How it ended, once it is over. */
 int watch_finish(struct watch *w, struct err *e) must_check;
 /* Closes w->output. */

@@ -112,6 +112,8 @@ static int start_container(struct sandbox *b, struct err *e)
 	b->watch.max_bytes = b->max_bytes;
 	b->watch.spare_bytes = b->spare_bytes;
 	b->watch.exact = b->step->max_bytes && b->max_bytes == b->step->max_bytes;
+	b->watch.binds = b->step->binds;
+	b->watch.nbinds = b->step->nbinds;
 	b->watch.end = &b->end;
 	return watch_begin(&b->watch, e) < 0 ? -1 : container_start(b->c, &status, e);
 }
@@ -212,12 +214,50 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+/* Where one filled the disk, that one before those that were stopped with it. */
 static int find_ended(struct sandbox *const *v, size_t n)
 {
+	int at = -1;
+
+	for (size_t i = 0; i < n; i++) {
+		bool ended = v[i]->failed || watch_over(&v[i]->watch);
+
+		if (v[i]->watch.killed && v[i]->end.out_of_disk)
+			return ended ? (int)i : -1;
+		if (ended && at < 0)
+			at = (int)i;
+	}
+	return at;
+}
+
+/* The disk gets short: all that write there are stopped at once, as the next moment may fill it,
+ * and the one that wrote most is why. */
+static void look_at_disk(struct sandbox *const *v, size_t n)
+{
+	struct watch *most = NULL;
+	uint64_t bytes = 0;
+	bool is_short = false;
+
 	for (size_t i = 0; i < n; i++)
-		if (v[i]->failed || watch_over(&v[i]->watch))
-			return (int)i;
-	return -1;
+		is_short = is_short || v[i]->watch.disk_short;
+	for (size_t i = 0; is_short && i < n; i++) {
+		struct watch *w = &v[i]->watch;
+
+		w->disk_short = !w->killed && !w->ended;
+		watch_stop(w);
+	}
+	for (size_t i = 0; is_short && i < n; i++) {
+		struct watch *w = &v[i]->watch;
+		uint64_t its = w->disk_short && n > 1 ? watch_written(w) : 0;
+
+		if (w->disk_short && (!most || its > bytes)) {
+			most = w;
+			bytes = its;
+		}
+		w->disk_short = false;
+	}
+	if (most)
+		most->end->out_of_disk = true;
 }
 
 /* Wait until something happens, at most so many ms (-1: no limit), and see to it. */
@@ -235,6 +275,7 @@ static void look_once(struct sandbox *const *v, size_t n, int ms)
 		if (!v[i]->failed)
 			v[i]->failed =
 				watch_handle(&v[i]->watch, p + WATCH_FDS * i, &v[i]->fault) < 0;
+	look_at_disk(v, n);
 }
 
 int sandbox_wait(struct sandbox *const *v, size_t n, int ms)

@@ -98,6 +98,8 @@ static void show_tail(struct steps *s, const struct step *st)
 	auto_free char *text = read_tail(step_log_path(s, st));
 	char *line = text, *end;
 
+	if (!*text)
+		return;
 	progress_note(s->x->p, "%s: the last lines of its log:", st->id);
 	for (; *line; line = *end ? end + 1 : end) {
 		end = line + strcspn(line, "\n");
@@ -216,5 +218,9 @@ int step_failed(
 		step_fault(s, st, limit, 67, e, "step %s %s; its log: %.700s", st->id, how, log);
 	else
 		err_set(e, ERR_SYSTEM, "step %s %s; its log: %s", st->id, how, log);
+	if (end->out_of_disk) /* what it wrote is gone by now: sys_hint_space() finds room */
+		return err_hint(e,
+			"free space on the file system of %.200s, or set SVRUN_ROOT; then: %s",
+			s->x->s->path, command);
 	return err_hint(e, "run it again: %s", command);
 }

@@ -240,7 +240,8 @@ running_steps() { # how many
 	local before after
 	before=$(df --output=avail -k "$MOUNT" | tail -n 1)
 	build_fails
-	expect_in "$err" "$APP/manifest.json:" "SV067 /run/0: step run:it was stopped: it filled the disk"
+	expect_in "$err" "$APP/manifest.json:" "SV067 /run/0: step run:it was stopped: it filled the disk" \
+		"free space on the file system of $SVRUN_ROOT, or set SVRUN_ROOT"
 	after=$(df --output=avail -k "$MOUNT" | tail -n 1)
 	[ "$((before - after))" -lt 8192 ] || fail "$before KiB were free, $after are"
 	# The log is bounded, and cache folders do not keep the disk full.
@@ -257,7 +258,7 @@ running_steps() { # how many
 	build_fails
 	expect_in "$err" "filled the disk"
 	# Two at a time do not fill it either: a tenth stays free, but for what is written between two looks.
-	local pid least=$before now
+	local pid least=$before now text
 	step_app four "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: ["/out/**"],
 		script: "while :; do dd if=/dev/zero of=/out/$((i = i + 1)) bs=64k count=4; done"}]')"
 	"$SVRUN" image build --jobs 2 "$APP" >"$T/out" 2>&1 &
@@ -270,6 +271,14 @@ running_steps() { # how many
 	expect_in "$(<"$T/out")" "filled the disk"
 	[ "$((least * $(stat -fc %S "$MOUNT")))" -gt 4194304 ] || fail "$least blocks were free"
 	expect_no_step
+	# Who filled it is named, not who runs beside it.
+	for text in 'cat /dev/zero > /out/x' 'cat /dev/zero > /c/x'; do
+		step_app beside "$(jq -n --arg text "$text" '[{id: "a", script: "echo > /out/a; sleep 1000"},
+			{id: "b", script: $text}] | map(.inputs = [] | .writes = ["/out/**"]) |
+			.[1].cache = [{id: "c", target: "/c"}]')"
+		build_fails --jobs 2
+		expect_in "$err" "step run:b was stopped: it filled the disk"
+	done
 	# A disk that is full already is no limit of a step's own.
 	step_app five "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: ["/out/**"],
 		script: "dd if=/dev/zero of=/out/\(.) bs=1M count=200"}]')"
@@ -282,6 +291,7 @@ running_steps() { # how many
 	step_app one "$(script 'sleep 1000' '.timeoutMs = 500')"
 	build_fails
 	expect_in "$err" "$APP/manifest.json:" "SV067 /run/0/timeoutMs: step run:it was stopped after its time of 500 ms"
+	[[ $err != *"last lines"* ]] || fail "of an empty log: $err"
 	step_app two "$(script 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done' '.memoryMiB = 24')"
 	build_fails
 	expect_in "$err" "SV067 /run/0/memoryMiB: step run:it reached its memory limit of 24 MiB"
