@@ -4,8 +4,12 @@
 
 #include "base/str.h"
 #include "images/image.h"
+#include "images/models.h"
 
-enum { LAYERS_MAX = 4096, DEPTH_MAX = 1 }; /* an image's proofs have no proofs */
+enum {
+	DEPTH_MAX = 1,        /* an image's proofs have no proofs */
+	LOADED_MAX = 1 << 14, /* things and layers in one archive: garbage collection reads all */
+};
 
 static const char *annotation(const json_t *descriptor, const char *key)
 {
@@ -195,6 +199,7 @@ bool archive_is_attached(const json_t *descriptor)
 struct loading {
 	struct intake *in;
 	json_t *there; /* what the store lists already */
+	json_t *taken; /* what is to be listed besides */
 };
 
 static const json_t *named(const json_t *list, const char *name)
@@ -242,8 +247,13 @@ static int take_blobs(struct intake *in, const json_t *doc, struct err *e)
 	struct descriptor d;
 	size_t i;
 
-	if (json_array_size(layers) > LAYERS_MAX)
-		return err_set(e, ERR_CORRUPT, "more than %d layers", LAYERS_MAX);
+	if (json_array_size(layers) > MODEL_LAYERS_MAX)
+		return err_set(e, ERR_CORRUPT, "more than %d layers", MODEL_LAYERS_MAX);
+	in->attached += 1 + json_array_size(layers);
+	if (in->attached > LOADED_MAX)
+		return err_set(e, ERR_CORRUPT,
+			"more than %d attached things and layers of them in the archive",
+			LOADED_MAX);
 	if (descriptor_read(&d, json_object_get(doc, "config"), e) < 0 ||
 		oci_archive_blob(in, &d, &f, e) < 0)
 		return err_ctx(e, "/config");
@@ -272,11 +282,11 @@ static int check_subject(
 	return err_set(e, ERR_CORRUPT, "it does not belong to %s", digest_text(subject, text));
 }
 
-static int load_list(struct loading *l, const json_t *list, const struct digest *subject,
+static int load_list(struct intake *in, const json_t *list, const struct digest *subject,
 	unsigned depth, struct err *e);
 
 /* The list that an annotation names. */
-static int load_annotated(struct loading *l, const char *text, const struct digest *subject,
+static int load_annotated(struct intake *in, const char *text, const struct digest *subject,
 	unsigned depth, struct err *e)
 {
 	char name[sizeof("blobs/sha256/") + DIGEST_HEX], hex[DIGEST_HEX + 1];
@@ -287,16 +297,16 @@ static int load_annotated(struct loading *l, const char *text, const struct dige
 	if (digest_parse(&d, text, e) < 0)
 		return err_ctx(e, ATTACHED_ANNOTATION);
 	snprintf(name, sizeof(name), "blobs/sha256/%s", digest_hex(&d, hex));
-	if (intake_get(l->in, name, &f, e) < 0)
+	if (intake_get(in, name, &f, e) < 0)
 		return -1;
 	if (!digest_eq(&f.digest, &d)) /* a link of that name led elsewhere */
-		return digest_check(&d, &f.digest, e, "%s: %s", l->in->name, name);
-	doc = intake_document(l->in, &f, 2 * ATTACHED_DOCUMENT_MAX, e);
-	return doc ? load_list(l, json_object_get(doc, "manifests"), subject, depth, e) : -1;
+		return digest_check(&d, &f.digest, e, "%s: %s", in->name, name);
+	doc = intake_document(in, &f, 2 * ATTACHED_DOCUMENT_MAX, e);
+	return doc ? load_list(in, json_object_get(doc, "manifests"), subject, depth, e) : -1;
 }
 
 /* The document of an index is kept as it is: the proof that it names the image. */
-static int load_index(
+static int take_index(
 	struct loading *l, json_t *o, const struct digest *subject, unsigned depth, struct err *e)
 {
 	const char *more = annotation(o, ATTACHED_ANNOTATION);
@@ -309,13 +319,14 @@ static int load_index(
 		return -1;
 	if (!store_index_names(l->in->s, &d.digest, subject, ATTACHED_DOCUMENT_MAX))
 		return err_set(e, ERR_CORRUPT, "it is no index that names the image");
-	if (more && load_annotated(l, more, &d.digest, depth + 1, e) < 0)
+	if (more && load_annotated(l->in, more, &d.digest, depth + 1, e) < 0)
 		return -1;
 	json_object_del(o, "annotations");
-	return attached_add(l->in->s, subject, o, e);
+	json_array_append(l->taken, o);
+	return 0;
 }
 
-static int load_one(struct loading *l, const json_t *descriptor, const struct digest *subject,
+static int take_one(struct loading *l, const json_t *descriptor, const struct digest *subject,
 	unsigned depth, struct err *e)
 {
 	const char *tag = annotation(descriptor, REF_NAME);
@@ -323,7 +334,7 @@ static int load_one(struct loading *l, const json_t *descriptor, const struct di
 
 	if (is_index(descriptor)) {
 		copy = json_deep_copy(descriptor);
-		return load_index(l, copy, subject, depth, e);
+		return take_index(l, copy, subject, depth, e);
 	}
 	doc = read_document(l->in, descriptor, e);
 	if (!doc || check_subject(doc, descriptor, subject, e) < 0 || take_blobs(l->in, doc, e) < 0)
@@ -331,13 +342,14 @@ static int load_one(struct loading *l, const json_t *descriptor, const struct di
 	/* signatures that are here are not traded for an archive's */
 	if (is_there(l->there, descriptor) || (tag && named(l->there, tag)))
 		return 0;
-	return attached_add(l->in->s, subject, descriptor, e);
+	json_array_append_new(l->taken, json_deep_copy(descriptor));
+	return 0;
 }
 
-static int load_list(struct loading *l, const json_t *list, const struct digest *subject,
+static int load_list(struct intake *in, const json_t *list, const struct digest *subject,
 	unsigned depth, struct err *e)
 {
-	json_t *outer = l->there;
+	struct loading l = {.in = in};
 	const json_t *o;
 	size_t i;
 	int rc = 0;
@@ -345,22 +357,24 @@ static int load_list(struct loading *l, const json_t *list, const struct digest 
 	if (!json_is_array(list) || json_array_size(list) > ATTACHED_MAX)
 		return err_set(
 			e, ERR_CORRUPT, "expected a list of at most %d things", ATTACHED_MAX);
-	l->there = attached_list(l->in->s, subject, e);
-	if (!l->there)
+	l.there = attached_list(in->s, subject, e);
+	l.taken = json_array();
+	if (!l.there)
 		rc = -1;
 	json_array_foreach (list, i, o) {
-		if (rc == 0 && load_one(l, o, subject, depth, e) < 0)
+		if (rc == 0 && take_one(&l, o, subject, depth, e) < 0)
 			rc = err_ctx(e, "attached thing %zu", i);
 	}
-	json_decref(l->there);
-	l->there = outer;
+	if (rc == 0)
+		rc = attached_add_all(in->s, subject, l.taken, e);
+	json_decref(l.taken);
+	json_decref(l.there);
 	return rc;
 }
 
 int archive_attached_load(struct intake *in, const json_t *list, const json_t *descriptor,
 	const struct digest *manifest, struct err *e)
 {
-	struct loading l = {.in = in};
 	const char *text = annotation(descriptor, ATTACHED_ANNOTATION);
 	char tag[ATTACHED_TAG], sig[ATTACHED_TAG];
 	const json_t *tagged = named(list, attached_tag(manifest, "", tag)),
@@ -368,14 +382,14 @@ int archive_attached_load(struct intake *in, const json_t *list, const json_t *d
 	auto_json json_t *doc = NULL, *one = NULL;
 
 	if (text)
-		return load_annotated(&l, text, manifest, 0, e);
+		return load_annotated(in, text, manifest, 0, e);
 	if (tagged) {
 		doc = read_document(in, tagged, e);
-		if (!doc || load_list(&l, json_object_get(doc, "manifests"), manifest, 0, e) < 0)
+		if (!doc || load_list(in, json_object_get(doc, "manifests"), manifest, 0, e) < 0)
 			return err_ctx(e, "%s", tag);
 	}
 	if (!signature)
 		return 0;
 	one = json_pack("[O]", signature);
-	return load_list(&l, one, manifest, 0, e) < 0 ? err_ctx(e, "%s", sig) : 0;
+	return load_list(in, one, manifest, 0, e) < 0 ? err_ctx(e, "%s", sig) : 0;
 }

@@ -117,14 +117,8 @@ static int save(struct store *s, const struct digest *subject, json_t *list, str
 }
 
 /* once: "" for any of the artifactType, NULL for none. */
-static int list_it(struct store *s, const struct digest *subject, const json_t *descriptor,
-	const char *once, struct err *e)
+static int put_in_list(json_t *list, const json_t *descriptor, const char *once, struct err *e)
 {
-	auto_fd int lock = store_lock(s, e);
-	auto_json json_t *list = lock < 0 ? NULL : attached_list(s, subject, e);
-
-	if (!list)
-		return -1;
 	for (size_t i = json_array_size(list); i > 0; i--)
 		if (replaces(descriptor, json_array_get(list, i - 1), once))
 			json_array_remove(list, i - 1);
@@ -132,22 +126,52 @@ static int list_it(struct store *s, const struct digest *subject, const json_t *
 		return err_set(
 			e, ERR_USAGE, "more than %d things attached to one manifest", ATTACHED_MAX);
 	insert(list, descriptor);
+	return 0;
+}
+
+static int list_all(struct store *s, const struct digest *subject, const json_t *descriptors,
+	const char *once, struct err *e)
+{
+	auto_fd int lock = store_lock(s, e);
+	auto_json json_t *list = lock < 0 ? NULL : attached_list(s, subject, e);
+	const json_t *o;
+	size_t i;
+
+	if (!list)
+		return -1;
+	json_array_foreach (descriptors, i, o)
+		if (put_in_list(list, o, once, e) < 0)
+			return -1;
 	return save(s, subject, list, e);
+}
+
+int attached_add_all(
+	struct store *s, const struct digest *subject, const json_t *descriptors, struct err *e)
+{
+	auto_json json_t *copies = json_deep_copy(descriptors);
+	char tag[ATTACHED_TAG];
+	struct descriptor d;
+	json_t *o;
+	size_t i;
+
+	attached_tag(subject, ".sig", tag);
+	json_array_foreach (copies, i, o) {
+		const char *name = annotation_of(o, REF_NAME);
+
+		if (descriptor_read(&d, o, e) < 0)
+			return -1;
+		if (name && !str_eq(name, tag))
+			json_object_del(json_object_get(o, "annotations"), REF_NAME);
+	}
+	return json_array_size(copies) ? list_all(s, subject, copies, NULL, e) : 0;
 }
 
 int attached_add(
 	struct store *s, const struct digest *subject, const json_t *descriptor, struct err *e)
 {
-	auto_json json_t *copy = json_deep_copy(descriptor);
-	const char *name = annotation_of(descriptor, REF_NAME);
-	char tag[ATTACHED_TAG];
-	struct descriptor d;
+	auto_json json_t *one = json_pack("[O]", descriptor);
 
-	if (descriptor_read(&d, descriptor, e) < 0)
-		return -1;
-	if (name && !str_eq(name, attached_tag(subject, ".sig", tag)))
-		json_object_del(json_object_get(copy, "annotations"), REF_NAME);
-	return list_it(s, subject, copy, NULL, e);
+	return attached_add_all(s, subject, one, e);
 }
 
 static int blob_in(const json_t *o, int (*fn)(void *ctx, const struct digest *d, struct err *e),
@@ -269,7 +293,7 @@ int attached_put(struct store *s, const struct digest *subject, const struct att
 	const char *once, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(ATTACHED_DOCUMENT_MAX);
-	auto_json json_t *doc = artifact(s, subject, a, e), *descriptor = NULL;
+	auto_json json_t *doc = artifact(s, subject, a, e), *descriptor = NULL, *one = NULL;
 	struct digest d;
 
 	if (!doc)
@@ -283,7 +307,8 @@ int attached_put(struct store *s, const struct digest *subject, const struct att
 	json_object_set_new(descriptor, "artifactType", json_string(a->type));
 	if (a->annotations)
 		json_object_set(descriptor, "annotations", a->annotations);
-	return list_it(s, subject, descriptor, once ? once : "", e);
+	one = json_pack("[O]", descriptor);
+	return list_all(s, subject, one, once ? once : "", e);
 }
 
 static int only_blob(struct store *s, const json_t *descriptor, struct buf *b, struct err *e)

@@ -44,6 +44,9 @@ int attached_put(struct store *s, const struct digest *subject, const struct att
  * CORRUPT: the list would be longer than ATTACHED_DOCUMENT_MAX. */
 int attached_add(struct store *s, const struct digest *subject, const json_t *descriptor,
 	struct err *e) must_check;
+/* The same for an array of them, which are written as one: all or none. */
+int attached_add_all(struct store *s, const struct digest *subject, const json_t *descriptors,
+	struct err *e) must_check;
 /* fn for each blob of what is listed, as far as it is here: manifest, config, layers. What cannot
  * be read is left out. */
 int attached_blobs(struct store *s, const struct digest *subject,

@@ -32,6 +32,7 @@ struct intake {
 	size_t n, cap, names; /* names: their bytes */
 	json_t *by_name;      /* to the number in v */
 	uint64_t bytes;       /* of all files */
+	size_t attached;      /* things and their layers so far (archive-attached.c) */
 	struct progress *progress;
 };
 
