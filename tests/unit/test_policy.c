@@ -2,7 +2,10 @@
 #include "images/policy.h"
 
 #include "base/str.h"
-#include "tests/unit/test.h"
+#include "images/attached.h"
+#include "images/base64.h"
+#include "images/signature.h"
+#include "tests/unit/fixture.h"
 
 static const char good[] = "{\"schema\": \"svrun.policy/1\",\n"
 			   " \"keys\": {\"a\": {\"file\": \"a.pub\"}, \"b\": {\"file\": "
@@ -125,5 +128,62 @@ TEST(what_is_malformed_is_refused_with_its_place)
 	}
 }
 
+/* A list of one signature by the key of DIR/k, as often as may be. */
+static void attach_signatures(struct fixture *f, struct sign_key *k, const struct digest *image)
+{
+	auto_buf struct buf payload = BUF_INIT(4096), der = BUF_INIT(SIGN_DER_MAX),
+			    text = BUF_INIT(1 << 20);
+	auto_json json_t *layers = json_array(), *doc = NULL, *o = NULL;
+	auto_free char *sig = NULL;
+	char hex[DIGEST_TEXT + 1];
+	struct digest d;
+
+	sign_payload("r.example/app", image, &payload);
+	need(sign_bytes(k, payload.data, payload.len, &der, &f->e));
+	sig = base64_encode(der.data, der.len);
+	need(store_blob_put(&f->s, payload.data, payload.len, &d, &f->e));
+	for (size_t i = 0; i < 128; i++)
+		json_array_append_new(
+			layers, json_pack("{s:s, s:s, s:I, s:{s:s}}", "mediaType", "x", "digest",
+					digest_text(&d, hex), "size", (json_int_t)payload.len,
+					"annotations", SIGNATURE_ANNOTATION, sig));
+	doc = json_pack("{s:O}", "layers", layers);
+	json_text(doc, true, &text);
+	need(store_blob_put(&f->s, text.data, text.len, &d, &f->e));
+	o = json_pack("{s:s, s:s, s:I, s:s}", "mediaType", OCI_MANIFEST_TYPE, "digest",
+		digest_text(&d, hex), "size", (json_int_t)text.len, "artifactType",
+		COSIGN_REFERRER_TYPE);
+	need(attached_add(&f->s, image, o, &f->e));
+}
+
+TEST(what_is_told_of_signatures_is_bounded)
+{
+	struct fixture fx, *f = &fx;
+	auto_free char *base = NULL, *file = NULL, *text = NULL, *name = mem_alloc(20001);
+	const struct digest image = digest_of("image", 5);
+	struct sign_key *k;
+	struct policy p;
+
+	fixture_init(f);
+	base = mem_printf("%s/k", f->path);
+	file = mem_printf("%s.key", base);
+	need(sign_key_make(base, NULL, &f->e));
+	need(sign_key_load(&k, file, NULL, &f->e));
+	attach_signatures(f, k, &image);
+	memset(name, 'k', 20000);
+	text = mem_printf(HEAD "\"keys\": {\"%s\": {\"file\": \"%s.pub\", \"until\": "
+			       "\"2020-01-01\"}}, \"default\": {\"action\": \"signed\", "
+			       "\"keys\": [\"%s\"]}}",
+		name, base, name);
+	need(policy_parse(&p, "p.json", text, strlen(text), &f->e));
+	assert_int_equal(policy_verify(&p, &p.otherwise, &f->s, "app", &image, &f->e), -1);
+	assert_int_equal(f->e.kind, ERR_DENIED);
+	assert_non_null(strstr(f->e.text, "found: one by 'kkk"));
+	policy_close(&p);
+	sign_key_free(k);
+	fixture_fini(f);
+}
+
 RUN_TESTS(cmocka_unit_test(the_first_rule_that_matches_decides),
-	cmocka_unit_test(what_is_malformed_is_refused_with_its_place))
+	cmocka_unit_test(what_is_malformed_is_refused_with_its_place),
+	cmocka_unit_test(what_is_told_of_signatures_is_bounded))
