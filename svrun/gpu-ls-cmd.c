@@ -7,7 +7,6 @@
 #include "gpu/facts.h"
 #include "gpu/reserve.h"
 #include "svrun/command.h"
-#include "svrun/options.h"
 #include "svrun/output.h"
 
 struct listing {
@@ -229,15 +228,7 @@ static int list(bool json, struct err *e)
 
 int cmd_gpu_ls(const struct command *self, int argc, char **argv, struct err *e)
 {
-	const char *format = NULL;
 	bool json;
-	const struct option_spec options[] = {
-		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
-		{0},
-	};
 
-	if (options_parse(self, options, argc, argv, false, e) < 0 ||
-		output_format(format, &json, e) < 0)
-		return -1;
-	return list(json, e);
+	return output_options(self, argc, argv, &json, e) < 0 ? -1 : list(json, e);
 }

@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "gpu/topology.h"
 #include "svrun/command.h"
-#include "svrun/options.h"
 #include "svrun/output.h"
 
 static void print_table(const struct gpu_topology *t)
@@ -91,15 +90,7 @@ static int show(bool json, struct err *e)
 
 int cmd_gpu_topology(const struct command *self, int argc, char **argv, struct err *e)
 {
-	const char *format = NULL;
 	bool json;
-	const struct option_spec options[] = {
-		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
-		{0},
-	};
 
-	if (options_parse(self, options, argc, argv, false, e) < 0 ||
-		output_format(format, &json, e) < 0)
-		return -1;
-	return show(json, e);
+	return output_options(self, argc, argv, &json, e) < 0 ? -1 : show(json, e);
 }

@@ -299,17 +299,10 @@ static void history(struct store *s, struct image *im, bool json)
 
 int cmd_image_history(const struct command *self, int argc, char **argv, struct err *e)
 {
-	const char *format = NULL;
 	bool json;
-	const struct option_spec options[] = {
-		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
-		{0},
-	};
-	int n = options_parse(self, options, argc, argv, false, e);
+	int n = output_options(self, argc, argv, &json, e);
 
-	if (n < 0 || output_format(format, &json, e) < 0)
-		return -1;
-	return with_image(argv[n], json, history, e);
+	return n < 0 ? -1 : with_image(argv[n], json, history, e);
 }
 
 /* ---- tag, rm ---- */

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "svrun/options.h"
 
 const char *output_size(uint64_t n, char out[32])
 {
@@ -24,6 +25,18 @@ int output_format(const char *format, bool *json, struct err *e)
 	if (!format || *json || str_eq(format, "table"))
 		return 0;
 	return err_set(e, ERR_USAGE, "--format: expected table or json, got '%s'", format);
+}
+
+int output_options(const struct command *self, int argc, char **argv, bool *json, struct err *e)
+{
+	const char *format = NULL;
+	const struct option_spec options[] = {
+		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
+		{0},
+	};
+	int n = options_parse(self, options, argc, argv, false, e);
+
+	return n < 0 || output_format(format, json, e) < 0 ? -1 : n;
 }
 
 char *output_plain(const char *text)

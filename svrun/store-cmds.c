@@ -293,16 +293,11 @@ static int show_usage(struct store *s, char **refs, int n, bool json, struct err
 
 int cmd_image_du(const struct command *self, int argc, char **argv, struct err *e)
 {
-	const char *format = NULL;
 	bool json;
-	const struct option_spec options[] = {
-		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
-		{0},
-	};
 	struct store s;
-	int rc, n = options_parse(self, options, argc, argv, false, e);
+	int rc, n = output_options(self, argc, argv, &json, e);
 
-	if (n < 0 || output_format(format, &json, e) < 0 || store_enter(&s, e) < 0)
+	if (n < 0 || store_enter(&s, e) < 0)
 		return -1;
 	rc = show_usage(&s, argv + n, argc - n, json, e);
 	store_close(&s);
