@@ -39,16 +39,20 @@ static int cover(int mnt, int at, const char *name, struct err *e)
 int fill_proc_params(struct root_files *f, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT(PARAMS_MAX);
-	auto_fd int at = open_plain(f->root, PARAMS, O_PATH | O_NOFOLLOW), mnt = -1;
+	auto_fd int at = open_plain(f->root, PARAMS, O_PATH | O_NOFOLLOW), fd = -1, mnt = -1;
+	struct stat st;
 	char *value;
-	int rc;
 
 	if (at < 0)
 		return nothing_there(errno) ? 0 : err_sys(e, "open %s", PARAMS);
-	rc = root_file_read(f->root, PARAMS, &b, e);
-	if (rc <= 0)
-		return rc;
-	value = strstr(b.data, MODIFY);
+	if (sys_fstat(at, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	fd = open_plain(f->root, PARAMS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return err_sys(e, "open %s", PARAMS);
+	if (file_read_fd(fd, PARAMS, &b, e) < 0)
+		return -1;
+	value = b.len ? strstr(b.data, MODIFY) : NULL;
 	if (!value || value[strlen(MODIFY)] != '1')
 		return 0;
 	value[strlen(MODIFY)] = '0';

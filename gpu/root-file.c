@@ -1,9 +1,11 @@
 #include "gpu/root-file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
 #include <linux/stat.h>
 #include <sys/mount.h>
+#include <sys/vfs.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -43,6 +45,22 @@ void root_files_close(struct root_files *f)
 
 /* ---- reading ---- */
 
+/* Files of these are regular ones by what they say, and some never end, block, or are the host's
+ * alone to read: a link of the image from its cache to /proc/kmsg. */
+static bool is_kernels(int fd)
+{
+	static const unsigned long magics[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC,
+		CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC};
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return true;
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+		if ((unsigned long)st.f_type == magics[i])
+			return true;
+	return false;
+}
+
 int root_file_open(int root, const char *path, int follow)
 {
 	auto_fd int fd = sys_open_in_root(root, path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
@@ -51,12 +69,12 @@ int root_file_open(int root, const char *path, int follow)
 
 	if (fd < 0 || sys_fstat(fd, &st) < 0)
 		return -1;
-	if (!S_ISREG(st.st_mode)) {
+	if (!S_ISREG(st.st_mode) || is_kernels(fd)) {
 		errno = ENOENT;
 		return -1;
 	}
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	return sys_open(proc, O_RDONLY, 0);
+	return sys_open(proc, O_RDONLY | O_NONBLOCK, 0);
 }
 
 /* Absence has many names where links lead astray. */

@@ -27,7 +27,7 @@ void root_files_close(struct root_files *f);
  * b may be. */
 int root_file_read(int root, const char *path, struct buf *b, struct err *e) must_check;
 /* A regular file, open for reading; last links followed inside the root with `follow`. -1 with
- * ENOENT: there is none. Devices and pipes are never opened. */
+ * ENOENT: there is none. Devices, pipes and files of procfs and the like are never opened. */
 int root_file_open(int root, const char *path, int follow);
 
 /* The whole of a file: written beside and renamed, its folders made; the same text is left as it
