@@ -23,6 +23,7 @@ struct judge {
 	size_t n;
 	bool given;       /* the candidates are what would be granted: all have to fit */
 	uint32_t need;    /* else this many */
+	bool spare;       /* else it works without, too: what is not met refuses nothing */
 	const char *cuda; /* that the driver serves; NULL: unknown */
 	bool cuda_or_newer;
 };

@@ -24,8 +24,10 @@ void judge_line(struct judge *j, const char *what, const char *needed, const cha
 			memcpy(grown, v->v, v->n * sizeof(*grown));
 		v->v = grown;
 	}
-	v->v[v->n++] = (struct gpu_need){what, needed, found, met ? NULL : hint, met};
-	v->unmet += !met;
+	v->v[v->n++] =
+		(struct gpu_need){what, needed, found, met ? NULL : hint, met, !met && j->spare};
+	v->unmet += !met && !j->spare;
+	v->without = v->without || (!met && j->spare);
 }
 
 static const char *candidate_name(struct judge *j, const struct candidate *c)
@@ -101,7 +103,7 @@ static void judge_count(struct judge *j)
 	if (!j->given && fit < j->n)
 		found = arena_printf(&j->v->mem, "%zu of %zu fit", fit, j->n);
 	/* An optional GPU that is not given is not missed; one that is has to have its company. */
-	if (min && (required || (j->given && j->n)))
+	if (min && (required || j->spare || (j->given && j->n)))
 		judge_line(j, "count.min", gpus(j, min), found, has >= min,
 			j->given ? "svrun run --gpus N gives more" : NULL);
 	if (l->count_max && j->given)
@@ -242,7 +244,8 @@ static int judge_all(
 					       : j->v->required;
 	if (label && str_eq(l->mode, "none")) /* GPUs that it gets are of no concern to it */
 		return 0;
-	j->need = j->v->required ? (l->count_min ? l->count_min : 1) : !label && wants;
+	j->spare = !j->given && label && str_eq(l->mode, "optional");
+	j->need = j->v->required || j->spare ? (l->count_min ? l->count_min : 1) : !label && wants;
 	j->cuda = gpu_driver_cuda(j->i->driver, j->probe, &j->cuda_or_newer);
 	add_candidates(j, g);
 	if (judge_label(j, e) < 0 || judge_env(j, e) < 0)
@@ -250,6 +253,8 @@ static int judge_all(
 	judge_count(j);
 	judge_total(j);
 	judge_link(j);
+	/* each requirement is met by some GPU, and no GPU meets them all */
+	j->v->without = j->v->without || (j->spare && fitting(j) < j->need);
 	return 0;
 }
 
@@ -303,6 +308,7 @@ json_t *gpu_verdict_json(const struct gpu_verdict *v)
 			needs, json_pack("{s:s, s:s, s:s, s:b, s:s*}", "what", v->v[k].what,
 				       "needed", v->v[k].needed, "found", v->v[k].found, "met",
 				       (int)v->v[k].met, "hint", v->v[k].hint));
-	return json_pack("{s:b, s:b, s:i, s:o}", "fits", (int)(v->unmet == 0), "required",
-		(int)v->required, "count", (int)v->count, "needs", needs);
+	return json_pack("{s:b, s:b, s:b, s:i, s:o}", "fits", (int)(v->unmet == 0), "withoutGpu",
+		(int)(v->without && v->unmet == 0), "required", (int)v->required, "count",
+		v->without ? 0 : (int)v->count, "needs", needs);
 }

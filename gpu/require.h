@@ -16,13 +16,15 @@ struct gpu_need {
 	const char *found;  /* "16 GiB (GPU 0, NVIDIA A2)" */
 	const char *hint;   /* or NULL */
 	bool met;
+	bool spared; /* not met, and the image works without a GPU */
 };
 struct gpu_verdict {
 	struct arena mem;
 	struct gpu_need *v; /* every requirement, met or not */
-	size_t n, unmet;
-	uint32_t count; /* GPUs that the image wants by default; 0: none */
-	bool required;  /* gpu.mode is required */
+	size_t n, unmet;    /* unmet: without those that are spared */
+	uint32_t count;     /* GPUs that the image wants by default; 0: none */
+	bool required;      /* gpu.mode is required */
+	bool without;       /* optional, and no GPU of the host would do: it works, without one */
 };
 /* label: the object of run.svrun.gpu, hostile, or NULL. env: the image's, for NVIDIA_REQUIRE_*.
  * g: what would be granted; NULL: whatever the host has (`svrun gpu fits`: then count counts those

@@ -114,6 +114,7 @@ static void print_verdict(const struct fits_request *r, const struct gpu_verdict
 	if (r->json) {
 		auto_json json_t *o = gpu_verdict_json(v);
 
+		json_object_set_new(o, "schema", json_string("svrun.gpu-fits/1"));
 		json_object_set_new(o, "name", json_string(r->word));
 		output_json(o);
 		return;
@@ -123,13 +124,18 @@ static void print_verdict(const struct fits_request *r, const struct gpu_verdict
 	for (size_t k = 0; k < v->n; k++) {
 		const struct gpu_need *n = &v->v[k];
 
-		printf("%-4s %-24s %-40s %s\n", n->met ? "ok" : "no", n->what, n->needed, n->found);
+		printf("%-4s %-24s %-40s %s\n",
+			n->met      ? "ok"
+			: n->spared ? "--"
+				    : "no",
+			n->what, n->needed, n->found);
 		hint = hint || n->met ? hint : n->hint;
 	}
 	printf("%s %s\n", r->word,
-		v->unmet ? "does not fit"
-		: v->n   ? "fits"
-			 : "has no requirements of GPUs");
+		v->unmet     ? "does not fit"
+		: v->without ? "fits, without a GPU"
+		: v->n       ? "fits"
+			     : "has no requirements of GPUs");
 	if (hint)
 		printf("hint: %s\n", hint);
 }

@@ -181,7 +181,7 @@ static char *unmet_of(const struct gpu_verdict *v)
 
 	buf_printf(&b, "%s", "");
 	for (size_t k = 0; k < v->n; k++)
-		if (!v->v[k].met)
+		if (!v->v[k].met && !v->v[k].spared)
 			buf_printf(&b, "%s%s", b.len ? "," : "", v->v[k].what);
 	return b.data;
 }
@@ -336,6 +336,55 @@ TEST(every_line_of_a_label_is_checked)
 		if (!str_eq(unmet, cases[k].unmet))
 			fail_msg("%zu: %s: unmet '%s', expected '%s'", k, cases[k].label, unmet,
 				cases[k].unmet);
+		gpu_verdict_fini(&v);
+	}
+}
+
+TEST(an_optional_gpu_that_would_not_do_is_done_without)
+{
+	static const struct {
+		const char *label;
+		struct given x;
+		bool without;
+		const char *first; /* line that is spared; NULL: none */
+	} cases[] = {
+		{"{\"mode\": \"optional\"}", {0}, true, NULL},
+		{"{\"mode\": \"optional\"}", {.from = 0, .n = 1}, false, NULL},
+		{"{\"mode\": \"optional\", \"brands\": [\"geforce\"]}", {.from = 2, .n = 2}, true,
+			"brands"},
+		{"{\"mode\": \"optional\", \"vramGiB\": {\"min\": 24}}", {.from = 0, .n = 2}, false,
+			NULL}, /* one does */
+		{"{\"mode\": \"optional\", \"count\": {\"min\": 2}}", {.from = 2, .n = 1}, true,
+			"count.min"},
+		{"{\"mode\": \"optional\", \"count\": {\"min\": 2}}", {.from = 2, .n = 2}, false,
+			NULL},
+		{"{\"mode\": \"optional\", \"vramGiB\": {\"min\": 900, \"per\": \"total\"}}",
+			{.from = 2, .n = 2}, true, "vramGiB.min"},
+		/* a GPU for each line, and none for both */
+		{"{\"mode\": \"optional\", \"computeCapability\": {\"max\": \"8.6\"}, "
+		 "\"vramGiB\": {\"min\": 80}}",
+			{.from = 1, .n = 2}, true, NULL},
+		{"{" REQUIRED "}", {.from = 0, .n = 1}, false, NULL},
+		{"{\"mode\": \"none\"}", {0}, false, NULL},
+	};
+
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		const char *first = NULL;
+		struct gpu_verdict v;
+		struct err e = {0};
+
+		assert_int_equal(judge(&v, cases[k].label, NULL, 0, &cases[k].x, &e), 0);
+		for (size_t i = 0; i < v.n; i++)
+			if (!first && !v.v[i].met)
+				first = v.v[i].what;
+
+		auto_json json_t *o = gpu_verdict_json(&v);
+
+		if (v.unmet || v.without != cases[k].without ||
+			!str_eq(first ? first : "", cases[k].first ? cases[k].first : ""))
+			fail_msg("%zu: %zu unmet, %d, %s", k, v.unmet, (int)v.without, first);
+		assert_true(json_is_true(json_object_get(o, "fits")));
+		assert_int_equal(json_is_true(json_object_get(o, "withoutGpu")), cases[k].without);
 		gpu_verdict_fini(&v);
 	}
 }
@@ -535,6 +584,7 @@ RUN_TESTS(cmocka_unit_test(requirements_are_alternatives_of_predicates),
 	cmocka_unit_test(a_value_without_end_is_refused),
 	cmocka_unit_test(the_variable_of_real_images_is_understood),
 	cmocka_unit_test(every_line_of_a_label_is_checked),
+	cmocka_unit_test(an_optional_gpu_that_would_not_do_is_done_without),
 	cmocka_unit_test(a_label_that_is_malformed_is_refused_by_its_member),
 	cmocka_unit_test(variables_of_an_image_are_requirements_of_each_gpu),
 	cmocka_unit_test(malformed_variables_are_refused_by_name_on_any_host),
