@@ -477,21 +477,43 @@ static bool admitted(const struct build *b)
 	return true;
 }
 
+enum { CODE_AT = 2 }; /* steps that run code come behind fetch and unpack */
+
+/* Step i of those that run code (n: what comes behind all) waits for those that it sees, but not
+ * for what others of them wait for. */
+static struct progress_step told_step(
+	const char *name, const struct plan_code *code, size_t i, size_t n, struct arena *a)
+{
+	size_t *after = arena_alloc(a, (i + 1) * sizeof(*after)), found = 0;
+
+	for (size_t k = 0; k < i; k++) {
+		bool direct = i == n || code[i].sees[k];
+
+		for (size_t j = k + 1; direct && j < i; j++)
+			direct = !((i == n || code[i].sees[j]) && code[j].sees[k]);
+		if (direct)
+			after[found++] = CODE_AT + k;
+	}
+	if (!found)
+		after[found++] = CODE_AT - 1;
+	return (struct progress_step){name, after, found};
+}
+
 /* What is to come, for who watches. */
 static void tell_steps(const struct build *b)
 {
 	struct arena a = {0};
-	size_t n, at = 0;
+	size_t n;
 	const struct plan_code *code = plan_code(b->m, b->l, &a, &n);
-	const char **names = arena_alloc(&a, (n + 4) * sizeof(*names));
+	struct progress_step *v = arena_alloc(&a, (CODE_AT + n + 2) * sizeof(*v));
 
-	names[at++] = "fetch";
-	names[at++] = "unpack";
+	v[0].name = "fetch";
+	v[1].name = "unpack";
 	for (size_t i = 0; i < n; i++)
-		names[at++] = code[i].id;
-	names[at++] = "compose";
-	names[at++] = "publish";
-	progress_steps(b->p, names, at);
+		v[CODE_AT + i] = told_step(code[i].id, code, i, n, &a);
+	v[CODE_AT + n] = told_step("compose", code, n, n, &a);
+	v[CODE_AT + n + 1].name = "publish";
+	progress_steps(b->p, v, CODE_AT + n + 2);
 	arena_fini(&a);
 }
 

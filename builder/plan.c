@@ -20,47 +20,6 @@ const char *plan_kind_name(enum plan_kind k)
 	return names[k];
 }
 
-/* ---- steps that run code ---- */
-
-static struct digest chain(
-	const struct digest *before, const char *id, const json_t *step, const char *more)
-{
-	char hex[DIGEST_HEX + 1];
-	auto_buf struct buf b = BUF_INIT(KEY_TEXT), text = BUF_INIT(KEY_TEXT);
-
-	if (step)
-		json_text(step, true, &text);
-	buf_printf(&b, "step %s after %s by %s %s %s", id, digest_hex(before, hex), ENGINE_VERSION,
-		more ? more : "", text.data ? text.data : "");
-	return digest_of(b.data, b.len);
-}
-
-struct plan_code *plan_code(
-	const struct manifest *m, const struct lock *l, struct arena *a, size_t *n)
-{
-	struct digest before = compose_key(m, l);
-	struct plan_code *v = arena_alloc(a, (m->nruns + m->node.scripts.n + 2) * sizeof(*v));
-	const json_t *runs = json_object_get(m->doc.root, "run");
-
-	*n = 0;
-	if (m->apt.present && m->apt.configure == APT_DPKG)
-		v[(*n)++].id = "dpkg";
-	for (size_t i = 0; m->node.present && i < m->node.scripts.n; i++)
-		v[(*n)++].id = arena_printf(a, "npm:%s", m->node.scripts.v[i]);
-	if (l->nwheels && m->python.bytecode == BYTECODE_UNCHECKED_HASH)
-		v[(*n)++].id = "bytecode";
-	for (size_t i = 0; i < m->nruns; i++)
-		v[(*n)++].id = arena_printf(a, "run:%s", m->runs[i].id);
-	for (size_t i = 0; i < *n; i++) {
-		size_t first = *n - m->nruns;
-
-		v[i].key = chain(
-			&before, v[i].id, i < first ? NULL : json_array_get(runs, i - first), NULL);
-		before = v[i].key;
-	}
-	return v;
-}
-
 /* ---- layers, as far as they can be told without the tree ---- */
 
 /* The inputs as origins, in the order that compose_tree() gives them, and the key of each. */
@@ -155,8 +114,20 @@ struct outlook {
 	size_t ncode;
 	struct inputs in;
 	struct group_slots slots;
-	struct digest last; /* the key of the last step, or of composing */
+	struct digest last; /* of composing and all steps */
 };
+
+static struct digest last_key(const struct outlook *x)
+{
+	struct digest d = compose_key(x->w.m, x->w.l);
+	struct hash h;
+
+	hash_init(&h, HASH_SHA256);
+	hash_add(&h, d.b, sizeof(d.b));
+	for (size_t i = 0; i < x->ncode; i++)
+		hash_add(&h, x->code[i].key.b, sizeof(d.b));
+	return hash_digest(&h);
+}
 
 static int look_out(struct outlook *x, const struct manifest *m, const struct lock *l,
 	struct store *s, struct err *e)
@@ -166,7 +137,7 @@ static int look_out(struct outlook *x, const struct manifest *m, const struct lo
 		return -1;
 	x->listed = true;
 	x->code = plan_code(m, l, &x->arena, &x->ncode);
-	x->last = x->ncode ? x->code[x->ncode - 1].key : compose_key(m, l);
+	x->last = last_key(x);
 	list_inputs(&x->in, &x->w, x->code, x->ncode);
 	group_slots(&x->slots, &x->in.c, &m->build, &x->arena);
 	return 0;

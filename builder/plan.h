@@ -4,7 +4,7 @@
  *   fetch -> unpack -> configure -> run -> layer -> config -> attest -> test
  *
  * A step's key is sha256(its canonical JSON, the digests of its inputs, the engine's version); of a
- * step that runs code, the key of what came before it is one of the inputs. */
+ * step that runs code, inputs are all that is composed and the steps that it sees. */
 #ifndef BUILDER_PLAN_H
 #define BUILDER_PLAN_H
 
@@ -57,10 +57,11 @@ json_t *plan_json(const struct plan *p, const struct manifest *m, const struct l
 int plan_remember(const struct manifest *m, const struct lock *l, const enum codec *codec,
 	const struct groups *g, struct store *s, struct pool *pool, struct err *e) must_check;
 
-/* Steps that run code, in their order; the keys of each and of all before it. */
+/* Steps that run code, in their order (steps-plan.c). */
 struct plan_code {
 	const char *id; /* "dpkg", "npm:NAME", "bytecode", "run:ID" */
 	struct digest key;
+	const bool *sees; /* of each before it: does it see what that did? */
 };
 struct plan_code *plan_code(
 	const struct manifest *m, const struct lock *l, struct arena *a, size_t *n);

@@ -19,7 +19,7 @@ enum phase { WAITING, RUNNING, DONE };
 
 struct slot {
 	enum phase phase;
-	bool *sees; /* the steps before that it sees, and all that those see */
+	const bool *sees; /* the steps before it that it sees */
 	bool sees_all;
 	struct tree *view;
 	bool own; /* the view */
@@ -47,32 +47,43 @@ static bool names(const struct strings *inputs, const struct step *st)
 	return false;
 }
 
-static void find_seen(struct graph *g, size_t i)
+static bool *find_seen(const struct step_list *l, bool *const *seen, size_t i, struct arena *a)
 {
-	const struct step *st = &g->l->v[i];
-	struct slot *x = &g->v[i];
+	bool *sees = arena_alloc(a, l->n * sizeof(*sees));
+	const struct step *st = &l->v[i];
 
-	x->sees = arena_alloc(&g->s->arena, g->l->n * sizeof(*x->sees));
-	x->sees_all = true;
 	for (size_t k = i; k-- > 0;) {
-		if (!st->inputs || names(st->inputs, &g->l->v[k]))
-			x->sees[k] = true;
-		for (size_t j = 0; x->sees[k] && j < k; j++)
-			x->sees[j] = x->sees[j] || g->v[k].sees[j];
+		if (!st->inputs || names(st->inputs, &l->v[k]))
+			sees[k] = true;
+		for (size_t j = 0; sees[k] && j < k; j++)
+			sees[j] = sees[j] || seen[k][j];
 	}
-	for (size_t k = 0; k < i; k++)
-		x->sees_all = x->sees_all && x->sees[k];
+	return sees;
+}
+
+bool **steps_seen(const struct step_list *l, struct arena *a)
+{
+	bool **v = arena_alloc(a, (l->n + 1) * sizeof(*v));
+
+	for (size_t i = 0; i < l->n; i++)
+		v[i] = find_seen(l, v, i, a);
+	return v;
 }
 
 static int init(struct graph *g, struct err *e)
 {
 	static const struct step whole;
-	bool own, partial = false;
+	bool own, partial = false, **seen = steps_seen(g->l, &g->s->arena);
 
 	g->v = mem_array(g->l->n, sizeof(*g->v));
 	for (size_t i = 0; i < g->l->n; i++) {
-		find_seen(g, i);
-		partial = partial || !g->v[i].sees_all;
+		struct slot *x = &g->v[i];
+
+		x->sees = seen[i];
+		x->sees_all = true;
+		for (size_t k = 0; k < i; k++)
+			x->sees_all = x->sees_all && x->sees[k];
+		partial = partial || !x->sees_all;
 	}
 	return partial ? step_view(g->s, &whole, true, &g->before, &own, e) : 0;
 }

@@ -83,10 +83,15 @@ static void add_run(struct steps *s, struct step_list *l, size_t i)
 	st->origin = (struct origin){.kind = ORIGIN_RUN, .name = r->id, .entry = i};
 }
 
+void steps_list_runs(struct steps *s, struct step_list *l)
+{
+	for (size_t i = 0; i < s->x->m->nruns; i++)
+		add_run(s, l, i);
+}
+
 int steps_add_runs(struct steps *s, struct step_list *l, struct err *e)
 {
 	(void)e;
-	for (size_t i = 0; i < s->x->m->nruns; i++)
-		add_run(s, l, i);
+	steps_list_runs(s, l);
 	return 0;
 }

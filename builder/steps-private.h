@@ -41,6 +41,9 @@ int steps_add_dpkg(struct steps *s, struct step_list *l, struct err *e) must_che
 int steps_add_npm(struct steps *s, struct step_list *l, struct err *e) must_check;
 int steps_add_bytecode(struct steps *s, struct step_list *l, struct err *e) must_check;
 int steps_add_runs(struct steps *s, struct step_list *l, struct err *e) must_check;
+/* The same; reads the manifest alone. */
+void steps_list_runs(struct steps *s, struct step_list *l);
+void steps_free_list(struct step_list *l);
 
 /* For those: a zeroed step, an array of strings and pairs in the arena, the strings as JSON. */
 struct step *steps_new(struct step_list *l, const char *id, const char *pointer);
@@ -86,6 +89,8 @@ void step_abandon(struct running *r, const char *why);
 /* Each as soon as what it sees is done, and lay what they changed over c->tree. USAGE SV068: two
  * that do not see each other write the same. */
 int steps_run_list(struct steps *s, const struct step_list *l, struct err *e) must_check;
+/* v[i][k]: does step i see what step k before it did? By what it names, and what that sees. */
+bool **steps_seen(const struct step_list *l, struct arena *a);
 
 /* For that (steps.c): SV061, and one's changes over c->tree. view: what it ran over. */
 int steps_check_writes(struct steps *s, const struct step *st, const struct entries *l,

@@ -108,15 +108,20 @@ int steps_apply(struct steps *s, const struct step *st, const struct entries *l,
 
 /* ---- all of them ---- */
 
-static int run_list(struct steps *s, struct step_list *l, struct err *e)
+void steps_free_list(struct step_list *l)
 {
-	int rc = steps_run_list(s, l, e);
-
 	for (size_t i = 0; i < l->n; i++) {
 		json_decref(l->v[i].doc);
 		prune_free(l->v[i].prune);
 	}
 	free(l->v);
+}
+
+static int run_list(struct steps *s, struct step_list *l, struct err *e)
+{
+	int rc = steps_run_list(s, l, e);
+
+	steps_free_list(l);
 	return rc;
 }
 

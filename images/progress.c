@@ -44,7 +44,7 @@ struct progress {
 	char stage[32];
 	struct meter m;
 	struct progress_line *lines, **tail;
-	char **steps; /* the stages of the whole work, and which one is under way */
+	struct progress_step *steps; /* the stages of the whole work, and which is under way */
 	size_t nsteps, at;
 	unsigned shown; /* rows on the terminal, the cursor is behind the last one */
 	double drawn;
@@ -85,8 +85,10 @@ struct progress *progress_new(enum progress_mode mode)
 
 static void drop_steps(struct progress *p)
 {
-	for (size_t i = 0; i < p->nsteps; i++)
-		free(p->steps[i]);
+	for (size_t i = 0; i < p->nsteps; i++) {
+		free((char *)(uintptr_t)p->steps[i].name);
+		free((size_t *)(uintptr_t)p->steps[i].after);
+	}
 	free(p->steps);
 	p->steps = NULL;
 	p->nsteps = p->at = 0;
@@ -143,6 +145,17 @@ static void size_of_terminal(unsigned *rows, unsigned *columns)
 		*columns = 2;
 }
 
+/* Does it wait for the one before it? */
+static bool is_after_last(const struct progress *p, size_t i)
+{
+	const struct progress_step *s = &p->steps[i];
+
+	for (size_t k = 0; k < s->nafter; k++)
+		if (s->after[k] + 1 == i)
+			return true;
+	return false;
+}
+
 /* "fetch > unpack > [run:compile] > compose > publish": where that is too long, from what is under
  * way on. */
 static void add_steps_row(struct progress *p, struct buf *b, unsigned columns)
@@ -151,15 +164,15 @@ static void add_steps_row(struct progress *p, struct buf *b, unsigned columns)
 	size_t n = 0, from = 0, length = 0;
 
 	for (size_t i = 0; i < p->nsteps; i++)
-		length += strlen(p->steps[i]) + 3;
+		length += strlen(p->steps[i].name) + 3;
 	if (length > columns)
 		from = p->at;
 	for (size_t i = from; i < p->nsteps && n < sizeof(text); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, i == p->at ? "%s[%s]" : "%s%s",
-			i > from ? " > "
-			: from   ? "... > "
-				 : "",
-			p->steps[i]);
+			i == from             ? (from ? "... > " : "")
+			: is_after_last(p, i) ? " > "
+					      : ", ",
+			p->steps[i].name);
 	if (p->nsteps)
 		add_row(p, b, text, columns);
 }
@@ -292,15 +305,31 @@ static void add_json_steps(struct buf *b, const struct progress *p)
 {
 	buf_printf(b, "{\"steps\":[");
 	for (size_t i = 0; i < p->nsteps; i++) {
-		buf_printf(b, "%s{\"step\":\"%s\",\"after\":[", i ? "," : "", p->steps[i]);
-		if (i)
-			buf_printf(b, "\"%s\"", p->steps[i - 1]);
+		const struct progress_step *s = &p->steps[i];
+
+		buf_printf(b, "%s{\"step\":\"%s\",\"after\":[", i ? "," : "", s->name);
+		for (size_t k = 0; k < s->nafter; k++)
+			buf_printf(b, "%s\"%s\"", k ? "," : "", p->steps[s->after[k]].name);
 		buf_printf(b, "]}");
 	}
 	buf_printf(b, "]}\n");
 }
 
-void progress_steps(struct progress *p, const char *const *names, size_t n)
+static struct progress_step copy_step(const struct progress_step *s, size_t at)
+{
+	const size_t last = at - 1;
+	char *name = mem_strdup(s->name);
+	size_t n = s->after ? s->nafter : at > 0;
+
+	str_plain(name, "");
+	for (char *c = name; *c; c++) /* it stands in JSON, too */
+		if (*c == '"' || *c == '\\' || *c & ~0x7f)
+			*c = '?';
+	return (struct progress_step){
+		name, mem_dup(s->after ? s->after : &last, n * sizeof(last)), n};
+}
+
+void progress_steps(struct progress *p, const struct progress_step *v, size_t n)
 {
 	struct buf b = BUF_INIT(OUTPUT_MAX);
 
@@ -309,13 +338,8 @@ void progress_steps(struct progress *p, const char *const *names, size_t n)
 	pthread_mutex_lock(&p->lock);
 	drop_steps(p);
 	p->steps = mem_array(n, sizeof(*p->steps));
-	for (; p->nsteps < n; p->nsteps++) {
-		p->steps[p->nsteps] = mem_strdup(names[p->nsteps]);
-		str_plain(p->steps[p->nsteps], "");
-		for (char *c = p->steps[p->nsteps]; *c; c++) /* it stands in JSON, too */
-			if (*c == '"' || *c == '\\' || *c & ~0x7f)
-				*c = '?';
-	}
+	for (; p->nsteps < n; p->nsteps++)
+		p->steps[p->nsteps] = copy_step(&v[p->nsteps], p->nsteps);
 	if (p->mode == PROGRESS_JSON)
 		add_json_steps(&b, p);
 	put_out(&b);
@@ -331,7 +355,7 @@ void progress_begin(struct progress *p, const char *stage, uint64_t total)
 	pthread_mutex_lock(&p->lock);
 	finish(p);
 	for (size_t i = p->at; i < p->nsteps; i++)
-		if (strcmp(p->steps[i], stage) == 0)
+		if (strcmp(p->steps[i].name, stage) == 0)
 			p->at = i;
 	snprintf(p->stage, sizeof(p->stage), "%s", stage);
 	p->drawn = sys_now_ms();

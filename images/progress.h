@@ -31,10 +31,16 @@ void progress_free(struct progress *p);
 /* "auto", "plain", "json", "timings", "none"; -1 otherwise. */
 int progress_mode_parse(const char *s, enum progress_mode *mode) must_check;
 
-/* The stages to come, each after the one before it: a row of its own on a terminal, which shows how
- * far the work is, and one JSON line {"steps": [{"step": "fetch", "after": []}, {"step": "unpack",
- * "after": ["fetch"]}, ...]}. A stage that never begins has been skipped. Copied. */
-void progress_steps(struct progress *p, const char *const *names, size_t n);
+/* The stages to come: a row of its own on a terminal, which shows how far the work is ("fetch >
+ * run:a, run:b > publish": a and b may be side by side), and one JSON line {"steps": [{"step":
+ * "fetch", "after": []}, {"step": "run:a", "after": ["fetch"]}, ...]}. A stage that never begins
+ * has been skipped. Copied. */
+struct progress_step {
+	const char *name;
+	const size_t *after; /* numbers of those before it that it waits for; NULL: the last */
+	size_t nafter;
+};
+void progress_steps(struct progress *p, const struct progress_step *v, size_t n);
 
 /* Start a stage ("fetch", "unpack", "compose"): total in bytes, 0 when unknown. Ends the one
  * before. */

@@ -64,6 +64,15 @@ plan() {
 	jq '.run[0].env = {A: "1"} | del(.run[1].env)' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
 	plan "$APP"
 	[ "$(cache_of run one) $(cache_of run two)" = "miss miss" ]
+	# As in the build: what it does not see is none of its business, and its limits decide nothing.
+	jq '.run[].inputs = []' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	"$SVRUN" image build -q "$APP"
+	jq '.run[0].env = {A: "2"} | .run[1].timeoutMs = 70000' "$APP/manifest.json" >"$T/m" && mv "$T/m" "$APP/manifest.json"
+	plan "$APP"
+	[ "$(cache_of run one) $(cache_of run two)" = "miss hit" ] || fail "$out"
+	[ "$(cache_of layer one) $(cache_of layer two)" = "miss hit" ] || fail "$out"
+	run_split "$SVRUN" image build --progress json "$APP"
+	expect_in "$err" "step run:two: done before" '"step":"run:two","after":["unpack"]' '"step":"compose","after":["run:one","run:two"]'
 }
 
 @test "another codec makes other layers, and the size of those that were built is known" {
