@@ -5,6 +5,7 @@
 #include "base/sys.h"
 #include "gpu/edits.h"
 #include "gpu/ldcache.h"
+#include "gpu/view.h"
 
 /* The files that it changes, and the loaders by which it knows that it has to. */
 static const char *const files[] = {"etc/ld.so.cache", "etc/ld.so.conf",
@@ -46,7 +47,17 @@ static int keep_attributes(int clean, size_t i, const struct stat *st, struct er
 	return 0;
 }
 
-static int take_back(int upper, int clean, struct err *e)
+/* Where the last start's own word of it is not in upper, but in a layer below: an ldconfig that the
+ * container has run put the driver into a cache of its own. */
+static int tell(struct root_files *to, struct err *e)
+{
+	static const char text[] = GPU_VIEW_PATH "/lib64\n" GPU_VIEW_PATH "/lib32\n";
+	const char *last = "etc/ld.so.conf.d/00-svrun-gpu.conf";
+
+	return root_file_put(to, last, text, strlen(text), e) < 0 ? -1 : 0;
+}
+
+static int take_back(int upper, int clean, bool told, struct err *e)
 {
 	auto_root_files struct root_files to = {.tmpfs = -1};
 	struct stat st[FILES];
@@ -60,6 +71,8 @@ static int take_back(int upper, int clean, struct err *e)
 	}
 	if (rc < 0)
 		return -1;
+	if (!told && tell(&to, e) < 0)
+		return -1;
 	gpu_edits_init(&none);
 	rc = gpu_edits_fill(&none, clean, NULL, 0, e);
 	gpu_edits_fini(&none);
@@ -69,16 +82,16 @@ static int take_back(int upper, int clean, struct err *e)
 	return rc;
 }
 
-int gpu_edits_left(int upper, int clean, struct strings *names, struct err *e)
+int gpu_edits_left(int upper, int clean, bool had_gpus, struct strings *names, struct err *e)
 {
 	static const char *all[FILES];
 	auto_buf struct buf last = BUF_INIT(LAST_MAX);
 	int rc = ldcache_last(upper, &last, e);
 
 	*names = (struct strings){NULL, 0};
-	if (rc <= 0)
+	if (rc < 0 || (rc == 0 && !had_gpus))
 		return rc;
-	if (take_back(upper, clean, e) < 0)
+	if (take_back(upper, clean, rc > 0, e) < 0)
 		return err_ctx(e, "what GPUs left in the container");
 	memcpy(all, files, sizeof(all));
 	*names = (struct strings){all, FILES};

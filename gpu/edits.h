@@ -128,8 +128,10 @@ int gpu_edits_fill(const struct gpu_edits *x, int root, const uint64_t *own, siz
 /* For an image that is made of what a container changed (upper, which stays as it is): copies of
  * the files that gpu_edits_fill() changes, without what it put there, into clean, an empty folder.
  * *names (static; none where no GPU has been): those files, below both folders. One that is not in
- * clean was ours alone. Errors: CORRUPT (the container made one of them too long), SYSTEM. */
-int gpu_edits_left(int upper, int clean, struct strings *names, struct err *e) must_check;
+ * clean was ours alone. had_gpus: its last start had some. Errors: CORRUPT (the container made one
+ * of them too long), SYSTEM. */
+int gpu_edits_left(
+	int upper, int clean, bool had_gpus, struct strings *names, struct err *e) must_check;
 /* Its two halves, for a layer that an image's containers get over it, so that nothing is left to be
  * written at their starts. files: what lasts, with the check of glibc. new: what is gone with every
  * container, links below /dev, and /proc. */

@@ -97,7 +97,8 @@ static int freeze(struct guard *g, const struct cgroup *c, struct err *e)
 /* ---- the container ---- */
 
 /* What it was started from. */
-static int read_config(const struct instance_view *i, struct commit *c, char **name, struct err *e)
+static int read_config(
+	const struct instance_view *i, struct commit *c, char **name, bool *gpus, struct err *e)
 {
 	struct json_doc doc;
 	const json_t *notes;
@@ -112,6 +113,7 @@ static int read_config(const struct instance_view *i, struct commit *c, char **n
 	if (!digest || digest_parse(&c->image, digest, NULL) < 0)
 		rc = err_set(e, ERR_CORRUPT, "container %s: its config.json names no image", i->id);
 	*name = mem_strdup(image ? image : "");
+	*gpus = json_object_get(notes, INSTANCE_GPUS) != NULL;
 	json_doc_fini(&doc);
 	return rc;
 }
@@ -164,6 +166,7 @@ static int commit_view(
 	struct request *r, struct store *s, const struct instance_view *i, struct err *e)
 {
 	auto_free char *name = NULL;
+	bool gpus = false;
 	auto_fd int upper = sys_openat(i->dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct commit c = {.upper = upper,
 		.message = r->message,
@@ -172,14 +175,14 @@ static int commit_view(
 		.left_out = warn_left_out,
 		.ctx = r};
 
-	if (read_config(i, &c, &name, e) < 0)
+	if (read_config(i, &c, &name, &gpus, e) < 0)
 		return -1;
 	if (upper < 0)
 		return err_sys(e, "container %s: what it changed", i->id);
 	/* what its GPUs put there is the host's, and made anew at every start */
 	auto_fd int clean =
 		fs_mount("tmpfs", "svrun-commit", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
-	if (clean < 0 || gpu_edits_left(upper, clean, &c.others, e) < 0)
+	if (clean < 0 || gpu_edits_left(upper, clean, gpus, &c.others, e) < 0)
 		return err_ctx(e, "container %s", i->id);
 	c.instead = clean;
 	c.name = name;

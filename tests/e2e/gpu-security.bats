@@ -225,6 +225,9 @@ more_teardown() {
 	make_host
 	make_box box
 	"$SVRUN" run --name i --gpus 1 box sh -c 'echo mine >/mine'
+	"$SVRUN" run --name inside --gpus 1 box ldconfig
+	"$SVRUN" image commit --progress none inside inside >/dev/null
+	[[ $("$SVRUN" run --rm inside ldconfig -p) != *nvidia* ]]
 	"$SVRUN" image commit --progress none i one >/dev/null
 	run_split "$SVRUN" run --rm one sh -c 'busybox find /etc /usr -type f -o -type l; busybox cat /mine'
 	[ "$(grep -vE '/etc/(hosts|resolv.conf)$' <<<"$out")" = mine ] || fail "$out"
