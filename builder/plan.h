@@ -4,7 +4,9 @@
  *   fetch -> unpack -> configure -> run -> layer -> config -> attest -> test
  *
  * A step's key is sha256(its canonical JSON, the digests of its inputs, the engine's version); of a
- * step that runs code, inputs are all that is composed and the steps that it sees. */
+ * step that runs code, inputs are all that is composed and the steps that it sees. Of what is
+ * composed it may see less: where only a source changed that it does not name, the plan says miss,
+ * and the build, which has the tree, finds its result. */
 #ifndef BUILDER_PLAN_H
 #define BUILDER_PLAN_H
 
