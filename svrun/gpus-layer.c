@@ -6,6 +6,7 @@
 #include <linux/mount.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 
 #include "base/str.h"
 #include "base/sys.h"
@@ -13,7 +14,9 @@
 #include "images/digest.h"
 #include "runtime/fs-mount.h"
 
-enum { NAMES_MAX = 4 << 20, LAYERS_KEPT = 64 };
+#define MAKING "new."
+
+enum { NAMES_MAX = 4 << 20, LAYERS_KEPT = 64, MAKING_SECONDS = 600 };
 
 /* Below the root, without ways up; and not in what is another mount in a container. */
 static bool is_plain(const char *path)
@@ -120,12 +123,18 @@ static int fill(int layer, const struct gpu_edits *x, const char *lower, struct 
 	return sys_unlinkat(layer, "work", AT_REMOVEDIR) < 0 ? err_sys(e, "a layer's work") : 0;
 }
 
-/* One that no container uses: who does has locked it. */
-static void sweep_one(int layers, const char *name)
+/* One that no container uses: who does has locked it. Of those in the making, what a killed svrun
+ * left: another's may not have its lock yet. */
+static void sweep_one(int layers, const char *name, bool many)
 {
 	auto_fd int dir = sys_openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat st;
 
-	if (dir >= 0 && sys_flock(dir, LOCK_EX | LOCK_NB) == 0 && sys_remove_tree(layers, name) < 0)
+	if (dir < 0 || sys_fstat(dir, &st) < 0)
+		return;
+	if (str_starts(name, MAKING) ? st.st_mtime > time(NULL) - MAKING_SECONDS : !many)
+		return;
+	if (sys_flock(dir, LOCK_EX | LOCK_NB) == 0 && sys_remove_tree(layers, name) < 0)
 		warn("layers/%s: %s", name, strerror(errno));
 }
 
@@ -136,8 +145,8 @@ static void sweep(int layers)
 	size_t n = 0;
 
 	for (const struct dirent *entry; d && (entry = readdir(d));)
-		if (entry->d_name[0] != '.' && ++n > LAYERS_KEPT)
-			sweep_one(layers, entry->d_name);
+		if (entry->d_name[0] != '.')
+			sweep_one(layers, entry->d_name, ++n > LAYERS_KEPT);
 	if (d)
 		closedir(d);
 }
@@ -146,7 +155,7 @@ static void sweep(int layers)
 static int make(
 	int layers, const char *name, const struct gpu_edits *x, const char *lower, struct err *e)
 {
-	auto_free char *tmp = mem_printf("new.%d", (int)getpid());
+	auto_free char *tmp = mem_printf(MAKING "%d", (int)getpid());
 	int rc;
 
 	sweep(layers);
@@ -168,25 +177,45 @@ static int make(
 
 /* ---- finding it ---- */
 
-/* Everything that gpu_edits_fill_files() goes by. */
+static bool is_folder(const struct edit_mount *m)
+{
+	struct stat st;
+
+	return m->type || (sys_fstatat(AT_FDCWD, m->source, &st, 0) == 0 && S_ISDIR(st.st_mode));
+}
+
+/* With its length: texts may have newlines. */
+static void put(struct buf *b, const char *what, const char *text)
+{
+	buf_printf(b, "%s %zu %s\n", what, text ? strlen(text) : 0, text ? text : "");
+}
+
+/* Everything that the making goes by. */
 static void name_of(
 	const struct gpu_edits *x, const struct gpus_layer_image *image, char name[DIGEST_HEX + 1])
 {
 	auto_buf struct buf text = BUF_INIT(NAMES_MAX);
 	struct digest d;
 
-	buf_printf(&text, "image %s\ncompat %d %s\nprofile %s\n", image->digest, x->compat,
-		x->compat_driver ? x->compat_driver : "",
-		x->visible_profile ? x->visible_profile : "");
-	for (size_t i = 0; i < x->nmounts; i++)
-		buf_printf(&text, "mount %s\n%s\n", x->mounts[i].destination, x->mounts[i].source);
-	for (size_t i = 0; i < x->nlinks; i++)
-		buf_printf(&text, "link %s\n%s\n", x->links[i].path, x->links[i].target);
+	put(&text, "image", image->digest);
+	put(&text, "profile", x->visible_profile);
+	put(&text, "driver", x->compat_driver);
+	buf_printf(&text, "compat %d\n", x->compat);
+	for (size_t i = 0; i < x->nmounts; i++) {
+		put(&text, "source", x->mounts[i].source);
+		put(&text, is_folder(&x->mounts[i]) ? "folder" : "file", x->mounts[i].destination);
+	}
+	for (size_t i = 0; i < x->nlinks; i++) {
+		put(&text, "link", x->links[i].path);
+		put(&text, "to", x->links[i].target);
+	}
 	for (size_t i = 0; i < x->nld_dirs; i++)
-		buf_printf(&text, "folder %s\n", x->ld_dirs[i]);
-	for (size_t i = 0; i < x->nlibs; i++)
-		buf_printf(&text, "library %s\n%s\n%x\n", x->libs[i].soname, x->libs[i].path,
-			x->libs[i].flags);
+		put(&text, "loader", x->ld_dirs[i]);
+	for (size_t i = 0; i < x->nlibs; i++) {
+		put(&text, "soname", x->libs[i].soname);
+		put(&text, "library", x->libs[i].path);
+		buf_printf(&text, "flags %x\n", x->libs[i].flags);
+	}
 	d = digest_of(text.data, text.len);
 	digest_hex(&d, name);
 }
