@@ -35,13 +35,16 @@ char *gpu_grant_text(const struct gpu_grant *g)
 
 /* ---- lock files ---- */
 
-/* By bus: it has no two GPUs in one place, and every driver tells it. */
+/* By bus: it has no two GPUs in one place, and every driver tells it. The parts of a partitioned
+ * GPU of AMD are devices of one place: these have render nodes of their own. */
 static void make_key(
 	char key[KEY_SIZE], const char *prefix, const struct gpu_device *d, const struct gpu_mig *m)
 {
 	if (m)
 		snprintf(key, KEY_SIZE, "%s%s.gi%" PRIu32 ".ci%" PRIu32, prefix, d->bus, m->gi,
 			m->ci);
+	else if (d->maker == GPU_MAKER_AMD)
+		snprintf(key, KEY_SIZE, "%s%s.render%" PRIu32, prefix, d->bus, d->minor);
 	else
 		snprintf(key, KEY_SIZE, "%s%s", prefix, d->bus);
 }
@@ -272,7 +275,7 @@ struct supply {
 };
 
 static int too_few(struct taking *t, const struct gpu_grants *all, uint32_t want,
-	const struct supply *most, struct err *e)
+	const struct supply *most, bool dxg, struct err *e)
 {
 	auto_free char *asked = mem_printf(
 		"%" PRIu32 " GPU%s asked for, %zu free; ", want, want == 1 ? "" : "s", most->free);
@@ -282,7 +285,8 @@ static int too_few(struct taking *t, const struct gpu_grants *all, uint32_t want
 	if (!all->n) {
 		err_set(e, ERR_NOT_FOUND, "%" PRIu32 " GPU%s asked for, and the host has none",
 			want, want == 1 ? "" : "s");
-		return err_hint(e, "svrun doctor looks for the reason");
+		return err_hint(e, dxg ? "on WSL2 --gpus all gives what Windows has"
+				       : "svrun doctor looks for the reason");
 	}
 	err_set(e, ERR_NOT_FOUND, "%" PRIu32 " GPU%s asked for, and %s has %zu%s", want,
 		want == 1 ? "" : "s", t->t->within ? "the allocation" : "the host", most->there,
@@ -312,7 +316,7 @@ static int take_count(struct taking *t, const struct gpu_inventory *i, uint32_t 
 		}
 	}
 	if (rc == 0)
-		rc = too_few(t, &all, want, &most, e);
+		rc = too_few(t, &all, want, &most, i->dxg, e);
 	free(all.v);
 	free(free_ones.v);
 	return rc < 0 ? -1 : 0;

@@ -360,6 +360,27 @@ TEST(of_twenty_who_ask_at_once_eight_get_one_each_and_sigkill_frees)
 	close(p[1]);
 }
 
+TEST(parts_of_a_gpu_of_amd_are_of_one_place_and_had_one_by_one)
+{
+	struct fixture *f = *state;
+	struct taken a, b, c;
+	struct err e = {0};
+
+	for (uint32_t k = 0; k < 2; k++) {
+		f->v[k].maker = GPU_MAKER_AMD;
+		f->v[k].bus = f->bus[0];
+		f->v[k].minor = 128 + k;
+	}
+	f->i.n = 2;
+	assert_int_equal(take(f, &a, 1, false, &e), 0);
+	assert_int_equal(take(f, &b, 1, false, &e), 0);
+	assert_ptr_not_equal(a.g.v[0].device, b.g.v[0].device);
+	assert_int_equal(take(f, &c, 1, false, &e), -1);
+	assert_int_equal(e.kind, ERR_EXISTS);
+	release(&a);
+	release(&b);
+}
+
 TEST(locks_are_left_to_programs_only_on_request)
 {
 	struct fixture *f = *state;
@@ -386,4 +407,5 @@ RUN_TESTS(CASE(a_gpu_is_had_by_one_until_it_is_released),
 	CASE(within_an_allocation_only_what_it_holds_can_be_had),
 	CASE(names_of_allocations_lead_nowhere_else),
 	CASE(of_twenty_who_ask_at_once_eight_get_one_each_and_sigkill_frees),
+	CASE(parts_of_a_gpu_of_amd_are_of_one_place_and_had_one_by_one),
 	CASE(locks_are_left_to_programs_only_on_request))
