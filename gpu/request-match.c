@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "gpu/nvidia-proc.h"
 
-enum { LIST_MAX = 900 };
+enum { LIST_MAX = 900, TOLD_MAX = 4 };
 
 /* ---- one name ---- */
 
@@ -163,16 +163,29 @@ static void add_all(const struct gpu_inventory *i, struct gpu_grants *g, size_t 
 	}
 }
 
-/* What the host has, for people: "0 (NVIDIA L4, GPU-...), ...". */
+static size_t givable(const struct gpu_inventory *i)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < i->n; k++)
+		n += !i->v[k].excluded;
+	return n;
+}
+
+/* What the host has, for people: "0 (NVIDIA L4, GPU-...), ..."; of many their indexes. */
 static void list_host(const struct gpu_inventory *i, struct buf *b)
 {
+	bool many = givable(i) > TOLD_MAX;
+
 	for (size_t k = 0; k < i->n && b->len < LIST_MAX; k++) {
 		const struct gpu_device *d = &i->v[k];
 
 		if (d->excluded)
 			continue;
-		buf_printf(b, "%s%u (%s, %s", b->len ? ", " : "", d->index,
-			d->model ? d->model : "?", d->uuid ? d->uuid : d->bus);
+		buf_printf(b, "%s%u", b->len ? ", " : "", d->index);
+		if (many)
+			continue;
+		buf_printf(b, " (%s, %s", d->model ? d->model : "?", d->uuid ? d->uuid : d->bus);
 		if (d->nmigs)
 			buf_printf(b, ", %zu MIG devices", d->nmigs);
 		buf_printf(b, ")");
@@ -184,6 +197,11 @@ static int not_found(const struct gpu_inventory *i, const char *missing, struct 
 	auto_buf struct buf has = BUF_INIT(1 << 20);
 
 	list_host(i, &has);
+	if (!has.len && i->dxg) {
+		err_set(e, ERR_NOT_FOUND, "no GPU %s: WSL2 has one device for all of them",
+			missing);
+		return err_hint(e, "--gpus all gives it");
+	}
 	if (!has.len && i->driver) {
 		err_set(e, ERR_NOT_FOUND, "no GPU %s: NVIDIA's driver %s is loaded and has no GPU",
 			missing, i->driver);
@@ -194,9 +212,10 @@ static int not_found(const struct gpu_inventory *i, const char *missing, struct 
 			missing);
 		return err_hint(e, "svrun doctor looks for the reason");
 	}
-	return err_set(e, ERR_NOT_FOUND, "no GPU %s: the host has %.*s%s", missing,
+	err_set(e, ERR_NOT_FOUND, "no GPU %s: the host has %.*s%s", missing,
 		(int)(has.len < LIST_MAX ? has.len : LIST_MAX), has.data,
 		has.len < LIST_MAX ? "" : " ...");
+	return err_hint(e, "svrun gpu ls shows them, with UUID and PCI bus");
 }
 
 /* A whole GPU and a part of it cannot be held by one both. */
@@ -240,7 +259,7 @@ int gpu_request_match(const struct gpu_request *r, const struct gpu_inventory *i
 
 	if (r->all) {
 		add_all(i, &got, &cap);
-		if (!got.n)
+		if (!got.n && !i->dxg)
 			rc = not_found(i, "to give", e);
 	}
 	if (rc == 0 && r->names.n)

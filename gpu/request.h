@@ -30,7 +30,8 @@ struct gpu_grants {
 };
 
 /* The devices that the names or "all" stand for; a count is left to reserve.h, which takes free
- * ones. NOT_FOUND names every one that the host lacks, and what it has. A GPU in MIG mode is given
+ * ones. NOT_FOUND names every one that the host lacks, and what it has. On WSL2 "all" is no device
+ * of the inventory: /dev/dxg, which is all GPUs at once. A GPU in MIG mode is given
  * by its MIG devices ("all" gives them all), whole only by name. */
 int gpu_request_match(const struct gpu_request *r, const struct gpu_inventory *i,
 	struct gpu_grants *g, struct err *e) must_check;

@@ -31,6 +31,9 @@ struct gpus {
 
 /* gpus-check.c: reserve what g->request asks for, and check what the image requires of it. */
 int gpus_take(struct gpus *g, struct err *e) must_check;
+/* All GPUs of WSL2 are one device, without a list of them: how many there are, and whether they are
+ * good enough, nobody here knows. */
+bool gpus_of_windows(const struct gpus *g);
 /* Does the image's label say that it needs GPUs? How many. */
 uint32_t gpus_required(const json_t *label);
 

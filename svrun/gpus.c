@@ -180,7 +180,7 @@ static int make_edits(struct gpus *g, struct err *e)
 	/* none of them: the image wants the driver's files alone */
 	bool files = g->has_wishes && g->wishes.none;
 
-	if ((files || g->has_extras || has_maker(g, GPU_MAKER_NVIDIA)) &&
+	if ((files || gpus_of_windows(g) || g->has_extras || has_maker(g, GPU_MAKER_NVIDIA)) &&
 		gpu_nvidia_edits(&g->edits, &g->host, &g->inventory, &g->grants,
 			g->has_wishes ? g->wishes.caps : 0, &g->extras, e) < 0)
 		return -1;
@@ -272,7 +272,7 @@ static bool is_gpu(const char *name)
 
 size_t gpus_count(const struct gpus *g)
 {
-	size_t n = g->grants.n;
+	size_t n = gpus_of_windows(g) ? 1 : g->grants.n;
 
 	for (size_t i = 0; i < g->cdi_names.n; i++)
 		n += is_gpu(g->cdi_names.v[i]);
@@ -297,6 +297,8 @@ static void annotate(const struct gpus *g, json_t *config)
 {
 	auto_buf struct buf text = BUF_INIT(1 << 20);
 
+	if (gpus_of_windows(g))
+		buf_printf(&text, "dxg");
 	for (size_t i = 0; i < g->grants.n; i++) {
 		const struct gpu_grant *x = &g->grants.v[i];
 

@@ -205,7 +205,38 @@ TEST(a_host_without_gpus_says_so)
 	assert_non_null(strstr(e.text, "NVIDIA's driver 580.95.05 is loaded and has no GPU"));
 }
 
+TEST(of_many_gpus_only_the_indexes_are_told)
+{
+	static struct gpu_device many[8];
+	struct gpu_inventory i = {.v = many, .n = 8};
+	struct err e = {0};
+	auto_free char *text = NULL;
+
+	for (uint32_t k = 0; k < 8; k++)
+		many[k] = (struct gpu_device){.index = k,
+			.bus = "0000:01:00.0",
+			.model = "NVIDIA H200",
+			.uuid = "GPU-99000001-0123-4567-89ab-0123456789ab"};
+	assert_int_equal(ask(&i, "device=9", &text, &e), -1);
+	assert_string_equal(e.text, "no GPU 9: the host has 0, 1, 2, 3, 4, 5, 6, 7");
+	assert_non_null(strstr(e.hint, "svrun gpu ls"));
+}
+
+TEST(all_of_wsl2_is_no_device_of_the_list)
+{
+	struct gpu_inventory wsl = {.dxg = true};
+	struct err e = {0};
+	auto_free char *text = NULL, *one = NULL;
+
+	assert_int_equal(ask(&wsl, "all", &text, &e), 0);
+	assert_string_equal(text, "");
+	assert_int_equal(ask(&wsl, "device=0", &one, &e), -1);
+	assert_non_null(strstr(e.text, "WSL2 has one device for all of them"));
+}
+
 RUN_TESTS(cmocka_unit_test(gpus_are_had_by_every_name_they_have),
 	cmocka_unit_test(what_names_no_gpu_is_told_with_what_there_is),
 	cmocka_unit_test(an_index_of_two_makers_is_none),
-	cmocka_unit_test(a_host_without_gpus_says_so))
+	cmocka_unit_test(a_host_without_gpus_says_so),
+	cmocka_unit_test(of_many_gpus_only_the_indexes_are_told),
+	cmocka_unit_test(all_of_wsl2_is_no_device_of_the_list))
