@@ -185,7 +185,8 @@ static int check_brands(struct judge *j, const struct rule *r, const struct cand
 	for (size_t k = 0; c->facts.brand && k < j->label.brands.n; k++)
 		if (strcasecmp(j->label.brands.v[k], c->facts.brand) == 0)
 			return GPU_YES;
-	*hint = c->facts.brand ? NULL : "svrun does not know this model";
+	if (!c->facts.brand)
+		*hint = "svrun does not know this model, and thus no brand of it";
 	return c->facts.brand ? GPU_NO : GPU_UNKNOWN;
 }
 
@@ -247,6 +248,15 @@ int judge_label(struct judge *j, struct err *e)
 
 /* ---- NVIDIA_REQUIRE_* ---- */
 
+/* Would the driver's word on CUDA change the answer? It may have a newer one than is known here. */
+static bool would_do(const char *value, struct gpu_properties p, bool or_newer)
+{
+	const char *why;
+
+	p.cuda = "999.0";
+	return or_newer && gpu_require_value(value, &p, &why, NULL) > 0;
+}
+
 static int check_require(struct judge *j, const struct rule *r, const struct candidate *c,
 	const char **found, const char **hint, struct err *e)
 {
@@ -270,7 +280,7 @@ static int check_require(struct judge *j, const struct rule *r, const struct can
 		p.brand ? p.brand : "unknown");
 	if (rc > 0)
 		return GPU_YES;
-	*hint = p.cuda && p.arch && p.brand && !j->cuda_or_newer
+	*hint = p.cuda && p.arch && p.brand && !would_do(r->value, p, j->cuda_or_newer)
 			? "NVIDIA_DISABLE_REQUIRE=true turns the check off"
 			: GPU_ASK_HINT;
 	return GPU_NO;

@@ -105,10 +105,10 @@ static void judge_count(struct judge *j)
 	/* An optional GPU that is not given is not missed; one that is has to have its company. */
 	if (min && (required || j->spare || (j->given && j->n)))
 		judge_line(j, "count.min", gpus(j, min), found, has >= min,
-			j->given ? "svrun run --gpus N gives more" : NULL);
+			j->given ? "--gpus N gives more" : NULL);
 	if (l->count_max && j->given)
 		judge_line(j, "count.max", arena_printf(&j->v->mem, "at most %u", l->count_max),
-			found, has <= l->count_max, "svrun run --gpus N gives fewer");
+			found, has <= l->count_max, "--gpus N gives fewer");
 }
 
 static int by_vram(const void *a, const void *b)
