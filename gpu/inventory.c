@@ -251,7 +251,7 @@ int gpu_inventory_read(struct gpu_inventory *i, const struct gpu_host *h, struct
 	set_indexes(i);
 	if (rc < 0 || check_unique(i, e) < 0) {
 		gpu_inventory_fini(i);
-		return -1;
+		return e && e->kind == ERR_CORRUPT ? err_hint(e, GPU_INVENTORY_HINT) : -1;
 	}
 	return 0;
 }

@@ -72,8 +72,10 @@ struct gpu_inventory {
 	bool dxg;                                              /* WSL2: /dev/dxg instead of all */
 };
 
+#define GPU_INVENTORY_HINT                                                                         \
+	"the driver's files say what cannot be: load its module anew, or boot again"
 /* A host without GPUs is an empty inventory. Files that cannot be understood are CORRUPT with their
- * path: half an inventory would give away the wrong GPU. */
+ * path: half an inventory would give away the wrong GPU; the hint says what may help. */
 int gpu_inventory_read(struct gpu_inventory *i, const struct gpu_host *h, struct err *e) must_check;
 void gpu_inventory_fini(struct gpu_inventory *i);
 

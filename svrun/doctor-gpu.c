@@ -205,9 +205,7 @@ void doctor_gpus(struct doctor *d)
 	struct err e = {0};
 
 	if (gpu_inventory_read(&i, d->host, &e) < 0) {
-		found_err(d, "gpu.inventory", FINDING_ERROR, &e,
-			"the driver's files say what cannot be: load its module anew, or boot "
-			"again");
+		found_err(d, "gpu.inventory", FINDING_ERROR, &e, GPU_INVENTORY_HINT);
 		check_cards(d, true, true);
 		return;
 	}
