@@ -35,8 +35,10 @@ static void print_table(const struct doctor *d)
 		if (f->advice)
 			printf("%32s-> %s\n", "", f->advice);
 	}
-	printf("%zu ok, %zu notes, %zu warnings, %zu errors\n", c.v[FINDING_OK], c.v[FINDING_NOTE],
-		c.v[FINDING_WARNING], c.v[FINDING_ERROR]);
+	printf("%zu ok, %zu note%s, %zu warning%s, %zu error%s\n", c.v[FINDING_OK],
+		c.v[FINDING_NOTE], c.v[FINDING_NOTE] == 1 ? "" : "s", c.v[FINDING_WARNING],
+		c.v[FINDING_WARNING] == 1 ? "" : "s", c.v[FINDING_ERROR],
+		c.v[FINDING_ERROR] == 1 ? "" : "s");
 }
 
 static void print_json(const struct doctor *d)
