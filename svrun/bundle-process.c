@@ -243,6 +243,16 @@ static void set_threads(const struct run_options *o, json_t *env)
 		set_env_default(env, *name, number);
 }
 
+/* What GPUs there are is not the image's to say: its "all" is a wish, and who reads it inside would
+ * take it for an answer. With "void" NVIDIA's toolkit does nothing, as with GPUs that are there. */
+static void clear_wish(json_t *env)
+{
+	static const char pair[] = "NVIDIA_VISIBLE_DEVICES=void";
+
+	if (find_env(env, pair, strcspn(pair, "=")) != SIZE_MAX)
+		set_env(env, pair);
+}
+
 /* From nothing: the image's variables, then the user's (CVE-2021-21334). */
 static int make_env(const struct bundle_request *r, json_t *env, const char *home,
 	const char *hostname, struct err *e)
@@ -253,6 +263,7 @@ static int make_env(const struct bundle_request *r, json_t *env, const char *hom
 
 	if (image_strings(r, "Env", env, set_image_env, e) < 0 || set_late_env(r, env, e) < 0)
 		return -1;
+	clear_wish(env);
 	json_array_foreach (r->env, i, v)
 		set_env(env, json_string_value(v));
 	if (run_mode_is_cpu(o))

@@ -139,7 +139,8 @@ void run_options_table(struct run_options *o, struct option_spec table[RUN_OPTIO
 		{"gpus-shared", 0, OPTION_FLAG, NULL, "others who say so may have them, too",
 			&o->gpus_shared},
 		{"device", 0, OPTION_LIST, "DEVICE",
-			"/dev/PATH[:PATH[:rwm]], a CDI name, or what goes with GPUs: imex=all",
+			"/dev/PATH[:PATH[:rwm]], a CDI name, or gds, gdrcopy, nvswitch, mps, dri, "
+			"infiniband, modeset, mig-config, mig-monitor, fabric-mgmt, imex=N",
 			&o->devices},
 		{"cdi-spec-dir", 0, OPTION_LIST, "DIR", "where CDI names are looked up",
 			&o->cdi_dirs},
