@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "gpu/reserve.h"
 #include "svrun/options.h"
+#include "svrun/output.h"
 
 enum { LIST_MAX = 64 * 1024 };
 
@@ -22,7 +24,27 @@ struct allocation {
 
 /* ---- who has what ---- */
 
-static int print_one(const struct gpu_host *h, const struct gpu_grant *g, struct err *e)
+/* As svrun gpu ls has it: JSON takes no broken UTF-8. */
+static json_t *one_json(const struct gpu_grant *g, char *who, bool shared)
+{
+	json_t *o = json_pack("{s:s, s:I, s:s*, s:s, s:s*}", "maker",
+		g->device->maker == GPU_MAKER_AMD ? "amd" : "nvidia", "index",
+		(json_int_t)g->device->index, "uuid", g->mig ? g->mig->uuid : g->device->uuid,
+		"bus", g->device->bus, "model", g->device->model);
+
+	for (char *p = who; p && *p; p++)
+		*p = (unsigned char)*p < 0x80 ? *p : '?';
+	if (g->mig)
+		json_object_set_new(o, "mig", json_integer(g->mig->index));
+	json_object_set_new(o, "state", json_string(!who ? "free" : shared ? "shared" : "taken"));
+	if (who)
+		json_object_set_new(o, "by", json_string(who));
+	return o;
+}
+
+/* list: NULL for the table. */
+static int tell_one(
+	const struct gpu_host *h, const struct gpu_grant *g, json_t *list, struct err *e)
 {
 	auto_free char *what = gpu_grant_text(g), *who = NULL;
 	bool shared;
@@ -30,11 +52,14 @@ static int print_one(const struct gpu_host *h, const struct gpu_grant *g, struct
 
 	if (rc < 0)
 		return -1;
-	printf("%-36s %s%s\n", what, rc ? who : "free", rc && shared ? " (shared)" : "");
+	if (list)
+		json_array_append_new(list, one_json(g, who, shared));
+	else
+		printf("%-36s %s%s\n", what, rc ? who : "free", rc && shared ? " (shared)" : "");
 	return 0;
 }
 
-static int print_all(const struct allocation *a, struct err *e)
+static int tell_all(const struct allocation *a, json_t *list, struct err *e)
 {
 	bool any = false;
 
@@ -46,13 +71,24 @@ static int print_all(const struct allocation *a, struct err *e)
 			continue;
 		for (size_t m = 0; m < d->nmigs || m == 0; m++) {
 			g.mig = d->nmigs ? &d->migs[m] : NULL;
-			if (print_one(&a->host, &g, e) < 0)
+			if (tell_one(&a->host, &g, list, e) < 0)
 				return -1;
 			any = true;
 		}
 	}
-	if (!any)
+	if (!any && !list)
 		puts("no GPU");
+	return 0;
+}
+
+static int print_json(const struct allocation *a, struct err *e)
+{
+	auto_json json_t *list = json_array(), *document = NULL;
+
+	if (tell_all(a, list, e) < 0)
+		return -1;
+	document = json_pack("{s:s, s:O}", "schema", "svrun.gpu-allocate/1", "gpus", list);
+	output_json(document);
 	return 0;
 }
 
@@ -107,6 +143,8 @@ static int become(struct allocation *a, char **argv, struct err *e)
 		gpu_allocation_make(&a->held, &a->host, &a->grants, &name, e) < 0 ||
 		gpu_reservation_inherit(&a->held, e) < 0)
 		return -1;
+	if (!a->grants.n) /* whose variables would hide what Windows has */
+		return err_set(e, ERR_UNSUPPORTED, "on WSL2 the GPUs are shared: none is held");
 	set_variables(a, name);
 	execvp(argv[0], argv);
 	rc = errno == ENOENT ? 127 : 126; /* as of svrun run, and of env */
@@ -115,10 +153,13 @@ static int become(struct allocation *a, char **argv, struct err *e)
 	return rc;
 }
 
-static int allocate(struct allocation *a, const char *what, char **command, struct err *e)
+static int allocate(
+	struct allocation *a, const char *what, char **command, bool json, struct err *e)
 {
 	if (!what)
-		return print_all(a, e);
+		return json ? print_json(a, e) : tell_all(a, NULL, e);
+	if (json)
+		return err_set(e, ERR_USAGE, "--format is for the list: without GPUS");
 	if (gpu_request_parse(&a->request, what, e) < 0)
 		return -1;
 	if (!*command) {
@@ -132,15 +173,18 @@ static int allocate(struct allocation *a, const char *what, char **command, stru
 int cmd_gpu_allocate(const struct command *self, int argc, char **argv, struct err *e)
 {
 	struct allocation a = {.host = {.proc = -1}};
+	const char *format = NULL;
+	bool json;
 	const struct option_spec options[] = {
 		{"shared", 0, OPTION_FLAG, NULL, "others who share may have them, too",
 			&a.request.shared},
+		{"format", 0, OPTION_STRING, "FORMAT", "of the list: table or json", &format},
 		{0},
 	};
 	int rc, first = options_parse(self, options, argc, argv, true, e);
 	const char *what = NULL;
 
-	if (first < 0)
+	if (first < 0 || output_format(format, &json, e) < 0)
 		return -1;
 	if (first < argc)
 		what = argv[first++];
@@ -150,7 +194,7 @@ int cmd_gpu_allocate(const struct command *self, int argc, char **argv, struct e
 		return -1;
 	rc = gpu_inventory_read(&a.inventory, &a.host, e);
 	if (rc == 0) {
-		rc = allocate(&a, what, argv + first, e);
+		rc = allocate(&a, what, argv + first, json, e);
 		gpu_release(&a.held);
 		free(a.grants.v);
 		gpu_request_fini(&a.request);

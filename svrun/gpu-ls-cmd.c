@@ -123,8 +123,8 @@ static int print_json(const struct listing *l, struct err *e)
 	for (size_t k = 0; k < i->n; k++)
 		if (gpu_json(l, &i->v[k], gpus, e) < 0)
 			return -1;
-	o = json_pack("{s:s*, s:s*, s:b, s:O}", "driver", i->driver, "cuda", cuda, "wsl",
-		(int)i->dxg, "gpus", gpus);
+	o = json_pack("{s:s, s:s*, s:s*, s:b, s:O}", "schema", "svrun.gpu-ls/1", "driver",
+		i->driver, "cuda", cuda, "wsl", (int)i->dxg, "gpus", gpus);
 	if (i->driver)
 		json_object_set_new(o, "openModules", json_boolean(i->open_modules));
 	if (cuda && newer)

@@ -48,9 +48,12 @@ static void print_json(const struct gpu_topology *t)
 	for (size_t a = 0; a < t->n; a++) {
 		const struct gpu_place *p = &t->v[a];
 		json_t *paths = json_object(),
-		       *place = json_pack("{s:s, s:s*, s:s*, s:o}", "name", p->name, "bus",
-			       p->device ? p->device->bus : NULL, "cpus", p->cpus, "paths", paths);
+		       *place = json_pack("{s:s, s:s*, s:s*, s:s*, s:o}", "name", p->name, "bus",
+			       p->device ? p->device->bus : NULL, "uuid",
+			       p->device ? p->device->uuid : NULL, "cpus", p->cpus, "paths", paths);
 
+		if (p->device)
+			json_object_set_new(place, "index", json_integer(p->device->index));
 		for (size_t b = 0; b < t->n; b++)
 			if (a != b)
 				json_object_set_new(paths, t->v[b].name,
@@ -59,7 +62,7 @@ static void print_json(const struct gpu_topology *t)
 			json_object_set_new(place, "numa", json_integer(p->numa));
 		json_array_append_new(places, place);
 	}
-	o = json_pack("{s:O}", "places", places);
+	o = json_pack("{s:s, s:O}", "schema", "svrun.gpu-topology/1", "places", places);
 	output_json(o);
 }
 

@@ -26,7 +26,7 @@ static void print_one(const struct instance_info *i, bool quiet)
 /* For programs; the words of the table. */
 static void print_json(const struct instance_info *v, size_t n)
 {
-	auto_json json_t *all = json_array();
+	auto_json json_t *all = json_array(), *document = NULL;
 
 	for (size_t i = 0; i < n; i++) {
 		json_t *o = json_pack("{s:s, s:s, s:s}", "id", v[i].id, "status",
@@ -38,7 +38,8 @@ static void print_json(const struct instance_info *v, size_t n)
 			json_object_set_new(o, "gpus", json_string(v[i].gpus));
 		json_array_append_new(all, o);
 	}
-	output_json(all);
+	document = json_pack("{s:s, s:O}", "schema", "svrun.ps/1", "containers", all);
+	output_json(document);
 }
 
 /* No store holds no containers. */
@@ -63,11 +64,13 @@ static int list(struct instance_info **v, size_t *n, struct err *e)
 
 int cmd_ps(const struct command *self, int argc, char **argv, struct err *e)
 {
-	bool quiet = false, json;
+	bool quiet = false, all = false, json;
 	const char *format = NULL;
 	struct instance_info *v;
 	size_t n;
 	const struct option_spec options[] = {
+		{"all", 'a', OPTION_FLAG, NULL, "those that ended, too: they are always listed",
+			&all},
 		{"quiet", 'q', OPTION_FLAG, NULL, "ids only", &quiet},
 		{"format", 0, OPTION_STRING, "FORMAT", "table or json", &format},
 		{0},

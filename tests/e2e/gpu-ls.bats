@@ -169,7 +169,7 @@ amd 1 gfx942 196592 sysfs /dev/dri/renderD129 GPU-c0ffee0000000002" ]
 	host twice
 	run_split "$SVRUN" gpu ls
 	expect_status 125
-	expect_in "$err" "the GPUs at 0000:01:00.0 and 0000:02:00.0 have the same UUID"
+	expect_in "$err" "the GPUs at 0000:01:00.0 and 0000:02:00.0 have the same UUID" "load its module anew, or boot again"
 }
 
 @test "files of proc that are cut off, endless or no files are refused by name, at once" {
@@ -253,7 +253,8 @@ app() { # GPU-BLOCK [ENV]
 verdict() { # APP-OR-IMAGE: exit status, and what is not met
 	run_split "$SVRUN" gpu fits --format json "$1"
 	[ "$status" -lt 2 ] || fail "$err" || return 1
-	echo "$status $(jq -r '[.needs[] | select(.met | not) | .what] | join(",")' <<<"$out")"
+	echo "$status $(jq -r '(if .withoutGpu then "without: " else "" end) + ([.needs[] | select(.met | not) | .what] | join(","))' \
+		<<<"$out")"
 }
 
 @test "an app and its image are judged the same, with exit status 0 or 1" {
@@ -280,6 +281,14 @@ verdict() { # APP-OR-IMAGE: exit status, and what is not met
 @test "an optional GPU fits everywhere; links and RDMA where there are some" {
 	app '{"mode": "optional", "vramGiB": {"min": 24}}'
 	host none
+	[ "$(verdict "$T/app")" = "0 without: vramGiB.min" ]
+	app '{"mode": "optional", "brands": ["geforce"]}'
+	host eight
+	[ "$(verdict "$T/app")" = "0 without: brands,NVIDIA_REQUIRE_CUDA" ]
+	run_split "$SVRUN" gpu fits "$T/app"
+	expect_status 0
+	expect_in "$out" "--   brands" "geforce" "nvidia (GPU 0, NVIDIA H200)" "$T/app fits, without a GPU"
+	app '{"mode": "optional", "brands": ["nvidia"]}'
 	[ "$(verdict "$T/app")" = "0 " ]
 	app '{"mode": "required", "count": {"min": 8}, "interconnect": "nvlink"}'
 	host eight

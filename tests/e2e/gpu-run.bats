@@ -112,7 +112,9 @@ run_box() { # OPTION... -- WORD...
 	"$SVRUN" ps >"$T/ps"
 	"$SVRUN" ps --format json >"$T/ps.json"
 	[ "$(awk '$1 == "a" { print $3 }' "$T/ps")" = 0,1,2 ] || fail "$(<"$T/ps")"
-	[ "$(jq -r '.[] | select(.id == "a") | .status, .gpus' "$T/ps.json" | tr '\n' ' ')" = "running 0,1,2 " ] || fail "$(<"$T/ps.json")"
+	[ "$(jq -r '.schema, (.containers[] | select(.id == "a") | .status, .gpus)' "$T/ps.json" | tr '\n' ' ')" = \
+		"svrun.ps/1 running 0,1,2 " ] || fail "$(<"$T/ps.json")"
+	[ "$("$SVRUN" ps -a)" = "$(<"$T/ps")" ]
 	run_box --gpus device=1 box
 	expect_status 125
 	expect_in "$err" "GPUs that were asked for are taken: GPU 1 (NVIDIA H200) by instance a" "--gpus-shared"
@@ -238,6 +240,41 @@ hint: --gpus 1 gives it what it asks for; --mode cpu starts it without" ] || fai
 	[ "$out" = 8 ] || fail "$err"
 }
 
+@test "on WSL2 all is the one device that there is; none is counted, named or held" {
+	make_host wsl
+	make_box box '.gpu = {mode: "required", vramGiB: {min: 24}} | .env.NVIDIA_VISIBLE_DEVICES = "all"'
+	run_box --gpus all box sh -c 'ls -d /dev/dxg; echo $N $NVIDIA_VISIBLE_DEVICES'
+	expect_status 0
+	[ "$out" = $'/dev/dxg\n1 void' ] || fail "$out"
+	expect_in "$err" "WSL2: whether the GPUs are what the image needs cannot be told here"
+	run_box --gpus 1 box
+	expect_status 125
+	expect_in "$err" "1 GPU asked for, and the host has none" "on WSL2 --gpus all gives what Windows has"
+	run_box --gpus device=0 box
+	expect_in "$err" "no GPU 0: WSL2 has one device for all of them"
+	run_split "$SVRUN" gpu allocate all -- true
+	expect_status 125
+	expect_in "$err" "on WSL2 the GPUs are shared: none is held"
+}
+
+@test "what an image wishes for is no answer: without GPUs its variable is void" {
+	make_host eight
+	make_box box '.gpu = {mode: "optional", brands: ["geforce"]} | .env.NVIDIA_VISIBLE_DEVICES = "all"'
+	for option in "" "--gpus none" "--mode cpu"; do
+		# shellcheck disable=SC2086
+		run_box $option box sh -c 'echo $NVIDIA_VISIBLE_DEVICES'
+		expect_status 0
+		[ "$out" = void ] || fail "$option: $out"
+	done
+	run_box -e NVIDIA_VISIBLE_DEVICES=0 box sh -c 'echo $NVIDIA_VISIBLE_DEVICES'
+	[ "$out" = 0 ] || fail "$out"
+	# a brand that is known is not asked of the driver
+	run_box --gpus 1 box
+	expect_status 125
+	expect_in "$err" "brands: needs geforce, found nvidia (GPU 0, NVIDIA H200)"
+	[[ $err != *"doctor --cuda"* ]] || fail "$err"
+}
+
 @test "an allocation is for all that runs within it, and for nobody else" {
 	make_host eight
 	make_box box
@@ -250,6 +287,9 @@ hint: --gpus 1 gives it what it asks for; --mode cpu starts it without" ] || fai
 		"7 GPUs asked for, 6 free; taken: GPU 0 (NVIDIA H200) by sh (process"
 	run_split "$SVRUN" gpu allocate
 	[ "$(grep -c ' free$' <<<"$out")" = 8 ] || fail "$out"
+	out=$("$SVRUN" gpu allocate device=1 -- "$SVRUN" gpu allocate --format json)
+	[ "$(jq -r '.schema, (.gpus[:2][] | .index, .state, .uuid[:4], (.by // "-")[:5])' <<<"$out" | tr '\n' ' ')" = \
+		"svrun.gpu-allocate/1 0 free GPU- - 1 taken GPU- $(printf %.5s "$SVRUN") " ] || fail "$out"
 	run_split "$SVRUN" gpu allocate 1
 	expect_status 2
 	run_split "$SVRUN" gpu allocate 1 -- sh -c 'exit 9'
