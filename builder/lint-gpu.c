@@ -120,6 +120,71 @@ void lint_034(struct lint_pass *p)
 		lint_found(p, "/gpu", "archs", "nothing says for which GPUs the code was compiled");
 }
 
+/* What only NVIDIA's GPUs are asked for. */
+static void check_amd(struct lint_pass *p)
+{
+	const struct manifest_gpu *g = &p->m->gpu;
+	const struct {
+		const char *pointer;
+		bool given;
+	} members[] = {{"/gpu/cuda", g->cuda_min || g->cuda_max},
+		{"/gpu/driver", g->driver_min != NULL},
+		{"/gpu/computeCapability", g->cc_min || g->cc_max}, {"/gpu/archs", g->archs.n > 0},
+		{"/gpu/brands", g->brands.n > 0}, {"/gpu/forwardCompat", g->forward_compat}};
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (members[i].given)
+			lint_found(p, members[i].pointer, NULL, "GPUs of AMD have no %s",
+				members[i].pointer + strlen("/gpu/"));
+}
+
+void lint_035(struct lint_pass *p)
+{
+	const struct manifest_gpu *g = &p->m->gpu;
+
+	if (!g->present)
+		return;
+	if (g->mode == GPU_NONE) {
+		/* a mode without GPUs keeps what the others say of them */
+		if (!p->m->mode && (g->count_min || g->count_max || g->count_default))
+			lint_found(p, "/gpu/count", NULL, "no GPU is asked for (mode none)");
+		return;
+	}
+	if (g->vendor == GPU_AMD)
+		check_amd(p);
+	else if (g->forward_compat && !g->driver_min)
+		lint_found(p, "/gpu/forwardCompat", "driver.min",
+			"nothing says from which driver on it may be relied on");
+}
+
+/* NVML's, in the words of NVIDIA_REQUIRE_*: nvml.h, nvmlBrandType_t. */
+static const char *const brands[] = {"unknown", "quadro", "tesla", "nvs", "grid", "geforce",
+	"titan", "vapps", "vpc", "vcs", "vws", "cloudgaming", "quadrortx", "nvidiartx", "nvidia",
+	"geforcertx", "titanrtx", NULL};
+
+void lint_038(struct lint_pass *p)
+{
+	const struct manifest_gpu *g = &p->m->gpu;
+
+	for (size_t i = 0; g->present && g->mode != GPU_NONE && i < g->brands.n; i++) {
+		const char *name = g->brands.v[i];
+
+		if (lint_listed(name, brands))
+			continue;
+		lint_found(p, lint_text(p, "/gpu/brands/%zu", i), str_nearest(name, brands),
+			"no GPU of NVIDIA is of the brand '%.40s'", name);
+	}
+}
+
+void lint_039(struct lint_pass *p)
+{
+	const struct manifest_gpu *g = &p->m->gpu;
+
+	if (g->present && g->mode != GPU_NONE && g->vendor == GPU_INTEL)
+		lint_found(p, "/gpu/vendor", "nvidia, amd or any",
+			"no GPU of Intel is given to the container");
+}
+
 /* The driver that each family of CUDA needs at least, with minor version compatibility. */
 void lint_036(struct lint_pass *p)
 {

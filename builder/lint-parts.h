@@ -82,8 +82,11 @@ void lint_031(struct lint_pass *p);
 void lint_032(struct lint_pass *p);
 void lint_033(struct lint_pass *p);
 void lint_034(struct lint_pass *p);
+void lint_035(struct lint_pass *p);
 void lint_036(struct lint_pass *p);
 void lint_037(struct lint_pass *p);
+void lint_038(struct lint_pass *p);
+void lint_039(struct lint_pass *p);
 /* builder/lint-python.c */
 void lint_050(struct lint_pass *p);
 void lint_052(struct lint_pass *p);

@@ -51,16 +51,30 @@ static void check_probes(struct lint_pass *p, const char *pointer, const struct 
 				probes[i]->port);
 }
 
+/* The ports of a service that others name in `after` are for these: they wait for it, inside. */
+static bool is_waited_for(const struct manifest *m, const char *id)
+{
+	for (size_t i = 0; i < m->nservices; i++)
+		for (size_t k = 0; k < m->services[i].after.n; k++)
+			if (str_eq(m->services[i].after.v[k], id))
+				return true;
+	return false;
+}
+
 void lint_022(struct lint_pass *p)
 {
 	check_probes(p, "/health", &p->m->health);
 	for (size_t i = 0; i < p->m->nmodes; i++)
 		check_probes(p, lint_text(p, "/modes/%s/health", p->m->modes[i].name),
 			&p->m->modes[i].health);
-	for (size_t i = 0; i < p->m->nservices; i++)
-		for (size_t k = 0; k < p->m->services[i].nports; k++)
-			need_port(p, lint_text(p, "/services/%zu/ports/%zu", i, k),
-				p->m->services[i].ports[k]);
+	for (size_t i = 0; i < p->m->nservices; i++) {
+		const struct manifest_service *s = &p->m->services[i];
+
+		if (is_waited_for(p->m, s->id))
+			continue;
+		for (size_t k = 0; k < s->nports; k++)
+			need_port(p, lint_text(p, "/services/%zu/ports/%zu", i, k), s->ports[k]);
+	}
 	for (size_t i = 0; i < p->m->ntests; i++)
 		if (p->m->tests[i].type == TEST_HTTP)
 			need_port(

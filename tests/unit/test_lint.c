@@ -59,6 +59,11 @@ struct rule_case {
 #define TORCH(version) WHEEL("torch", version, "torch-2.7.1-cp311-cp311-manylinux_2_28_x86_64.whl")
 #define PORT(more) ", \"ports\": [{\"port\": 80, \"protocol\": \"http\"" more "}]"
 #define READY(port) ", \"health\": {\"readiness\": {\"http\": {\"port\": " port "}}}}"
+#define SERVICES(after)                                                                            \
+	", \"base\": {\"type\": \"oci\", \"ref\": \"a:1\", \"digest\": \"sha256:" HEX              \
+	"\"}" PORT("") ", \"services\": [{\"id\": \"db\", \"argv\": [\"/db\"], \"ports\": "        \
+		       "[5432]}, {\"id\": "                                                        \
+		       "\"web\", \"argv\": [\"/web\"], \"ports\": [80]" after "}]" READY("80")
 #define SOURCE(more)                                                                               \
 	", \"sources\": [{\"id\": \"s\", \"type\": \"file\", \"size\": 5, \"sha256\": \"" HEX      \
 	"\", " more "}]}"
@@ -144,6 +149,9 @@ static const struct rule_case cases[] = {
 	/* what it shows */
 	{.code = 21, {.json = PORT("") "}"}, {.json = PORT("") READY("80")}},
 	{.code = 22, {.json = PORT("") READY("81")}, {.json = PORT("") READY("80")}},
+	{.code = 22,
+		{.json = SERVICES("")}, /* nobody waits for it */
+		{.json = SERVICES(", \"after\": [\"db\"]")}},
 	{.code = 23,
 		{.json = ", \"cmd\": [\"/bin/sh\", \"-c\", \"pip install -r x && run\"]}"},
 		{.json = ", \"cmd\": [\"/bin/sh\", \"-c\", \"run\"]}"}},
@@ -187,6 +195,18 @@ static const struct rule_case cases[] = {
 		{.json = GPU("")},
 		{.json = ", \"modes\": {\"cpu\": {\"gpu\": {\"mode\": \"none\"}}}" GPU("")}},
 	{.code = 34, {.json = GPU("")}, {.json = GPU(", \"archs\": [\"8.0\"]")}},
+	{.code = 35,
+		{.json = GPU(", \"forwardCompat\": true")},
+		{.json = GPU(", \"forwardCompat\": true, \"driver\": {\"min\": \"535\"}")}},
+	{.code = 35,
+		{.json = ", \"gpu\": {\"mode\": \"optional\", \"vendor\": \"amd\", \"cuda\": "
+			 "{\"min\": \"12.0\"}}}"},
+		{.json = ", \"gpu\": {\"mode\": \"optional\", \"vendor\": \"amd\", "
+			 "\"vramGiB\": {\"min\": 24}}}"}},
+	{.code = 35,
+		{.json = ", \"gpu\": {\"mode\": \"none\", \"count\": {\"min\": 1}}}"},
+		{.json = ", \"gpu\": {\"mode\": \"required\", \"count\": {\"min\": 1}}, "
+			 "\"modes\": {\"cpu\": {\"gpu\": {\"mode\": \"none\"}}}}"}},
 	{.code = 36,
 		{.json = GPU(", \"cuda\": {\"min\": \"13.0\"}, \"driver\": {\"min\": \"525\"}")},
 		{.json = GPU(
@@ -194,6 +214,12 @@ static const struct rule_case cases[] = {
 	{.code = 37,
 		{.json = GPU(""), &torches},
 		{.json = ", \"resources\": {\"shmMiB\": 2048}" GPU(""), &torches}},
+	{.code = 38,
+		{.json = GPU(", \"brands\": [\"geforce\", \"gforce\"]")},
+		{.json = GPU(", \"brands\": [\"geforce\", \"nvidia\"]")}},
+	{.code = 39,
+		{.json = ", \"gpu\": {\"mode\": \"optional\", \"vendor\": \"intel\"}}"},
+		{.json = ", \"gpu\": {\"mode\": \"optional\", \"vendor\": \"any\"}}"}},
 	/* Debian packages */
 	{.code = 40,
 		{.json = APT("\"?essential\"", ", \"recommends\": true")},
