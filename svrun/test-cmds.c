@@ -264,6 +264,17 @@ static void skip_all(struct testing *x, const char *mode, bool image)
 		}
 }
 
+static int not_built(const struct testing *x, const struct test_subject *s, struct err *e)
+{
+	const char *word = x->from.word;
+
+	err_set(e, ERR_NOT_FOUND, "the image %s was not built", s->name);
+	if (strpbrk(word, "/:"))
+		return err_hint(e, "svrun image build %s", word);
+	return err_hint(e, "svrun image build %s; '%s' means the folder here, '%s:TAG' an image",
+		word, word, word);
+}
+
 /* The tests of one mode, before or with its image. */
 static int test_mode(struct testing *x, const char *mode, bool image, struct err *e)
 {
@@ -280,21 +291,45 @@ static int test_mode(struct testing *x, const char *mode, bool image, struct err
 	} else if (rc == 0 && mode) {
 		skip_all(x, mode, image);
 	} else if (rc == 0) {
-		rc = err_set(e, ERR_NOT_FOUND, "the image %s was not built", s.name);
-		err_hint(e, "svrun image build %s", x->from.word);
+		rc = not_built(x, &s, e);
 	}
 	test_subject_close(&s);
 	return rc;
 }
 
+/* Where tests of the image itself come behind those of a mode: without it, what these say is of no
+ * interest. */
+static int check_built(struct testing *x, struct err *e)
+{
+	size_t modes = 0, i = 0;
+	struct test_subject s;
+	int rc;
+
+	for (; i < x->n && !is_left(x, i, NULL, true); i++)
+		modes += x->v[i].test->stage != STAGE_PLAN;
+	if (i == x->n || !modes)
+		return 0;
+	rc = test_subject_open(&s, &x->from, NULL, &x->store, e);
+	if (rc <= 0)
+		return rc;
+	rc = test_subject_find(&s, &x->store, e);
+	if (rc == 0)
+		rc = not_built(x, &s, e);
+	test_subject_close(&s);
+	return rc < 0 ? -1 : 0;
+}
+
 /* Those of the plan first, then those of the images, in the order in which their modes come. */
 static int test_all(struct testing *x, struct err *e)
 {
-	for (int image = 0; image < 2; image++)
+	for (int image = 0; image < 2; image++) {
+		if (image && check_built(x, e) < 0)
+			return -1;
 		for (size_t i = 0; i < x->n; i++)
 			if (is_left(x, i, x->modes[i], image) &&
 				test_mode(x, x->modes[i], image, e) < 0)
 				return -1;
+	}
 	return 0;
 }
 

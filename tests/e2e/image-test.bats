@@ -299,6 +299,13 @@ no_gpus() {
 	# the same by the image's name
 	APP=served:1 run_tests --only plain --only fast
 	expect_status 0
+	# what is not built is said before what that leaves undone
+	"$SVRUN" image rm served served:1 >/dev/null
+	cd "${APP%/*}"
+	run_split "$SVRUN" image test "${APP##*/}"
+	expect_status 125
+	expect_in "$err" "the image served:1 was not built" "'${APP##*/}' means the folder here"
+	[[ $out != *FAILED* && $out != *ok* ]] || fail "$out"
 }
 
 @test "an image that was built here has its tests with it; others have none" {
