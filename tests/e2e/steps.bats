@@ -258,7 +258,7 @@ running_steps() { # how many
 	build_fails
 	expect_in "$err" "filled the disk"
 	# Two at a time do not fill it either: a tenth stays free, but for what is written between two looks.
-	local pid least=$before now text
+	local pid least=$before now
 	step_app four "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: ["/out/**"],
 		script: "while :; do dd if=/dev/zero of=/out/$((i = i + 1)) bs=64k count=4; done"}]')"
 	"$SVRUN" image build --jobs 2 "$APP" >"$T/out" 2>&1 &
@@ -272,13 +272,11 @@ running_steps() { # how many
 	[ "$((least * $(stat -fc %S "$MOUNT")))" -gt 4194304 ] || fail "$least blocks were free"
 	expect_no_step
 	# Who filled it is named, not who runs beside it.
-	for text in 'cat /dev/zero > /out/x' 'cat /dev/zero > /c/x'; do
-		step_app beside "$(jq -n --arg text "$text" '[{id: "a", script: "echo > /out/a; sleep 1000"},
-			{id: "b", script: $text}] | map(.inputs = [] | .writes = ["/out/**"]) |
-			.[1].cache = [{id: "c", target: "/c"}]')"
-		build_fails --jobs 2
-		expect_in "$err" "step run:b was stopped: it filled the disk"
-	done
+	step_app beside "$(jq -n '[range(7) | {id: "i\(.)", script: "echo > /out/\(.); sleep 1000"}] +
+		[{id: "it", script: "while :; do dd if=/dev/zero of=/c/$((i = i + 1)) bs=1M count=1; done", cache: [{id: "c", target: "/c"}]}] |
+		map(.inputs = [] | .writes = ["/out/**"])')"
+	build_fails --jobs 8
+	expect_in "$err" "step run:it was stopped: it filled the disk"
 	# A disk that is full already is no limit of a step's own.
 	step_app five "$(jq -n '[["a", "b"][] | {id: ., inputs: [], writes: ["/out/**"],
 		script: "dd if=/dev/zero of=/out/\(.) bs=1M count=200"}]')"
