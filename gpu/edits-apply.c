@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "gpu/edits.h"
 #include "gpu/path.h"
+#include "gpu/refused.h"
 
 /* ---- config.json ---- */
 
@@ -188,19 +189,13 @@ static int complete(struct edit_node *n, const struct gpu_host *h, struct err *e
 }
 
 /* Devices that are the machine itself, whatever name they come by. */
-static int check_allowed(const struct edit_node *n, struct err *e)
+static int check_allowed(const struct edit_node *n, bool disks, struct err *e)
 {
-	static const struct {
-		unsigned minor;
-		const char *name;
-	} memory[] = {{1, "/dev/mem"}, {2, "/dev/kmem"}, {4, "/dev/port"}};
+	const char *what = refused_device(n->type, n->major, n->minor, disks);
 
-	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
-		if (n->type == 'c' && n->major == 1 && n->minor == memory[i].minor)
-			return err_set(e, ERR_DENIED,
-				"device %s is the host's memory (%s): no container gets it",
-				n->path, memory[i].name);
-	return 0;
+	return what ? err_set(e, ERR_DENIED, "device %s leads to %s: no container gets it", n->path,
+			      what)
+		    : 0;
 }
 
 static void set_owner(json_t *device, const char *key, bool has, uint32_t id, const json_t *user)
@@ -213,14 +208,14 @@ static void set_owner(json_t *device, const char *key, bool has, uint32_t id, co
 		json_object_set_new(device, key, json_integer(json_integer_value(own)));
 }
 
-static int apply_node(const struct edit_node *given, const struct gpu_host *h, json_t *devices,
-	json_t *rules, const json_t *user, struct err *e)
+static int apply_node(const struct edit_node *given, bool disks, const struct gpu_host *h,
+	json_t *devices, json_t *rules, const json_t *user, struct err *e)
 {
 	struct edit_node n = *given;
 	char type[2] = {0};
 	json_t *device;
 
-	if (complete(&n, h, e) < 0 || check_allowed(&n, e) < 0)
+	if (complete(&n, h, e) < 0 || check_allowed(&n, disks, e) < 0)
 		return -1;
 	type[0] = n.type;
 	device = json_pack("{s:s, s:s}", "path", n.path, "type", type);
@@ -254,7 +249,7 @@ static int apply_nodes(
 	if (!devices || !rules)
 		return -1;
 	for (size_t i = 0; i < x->nnodes; i++)
-		if (apply_node(&x->nodes[i], h, devices, rules, user, e) < 0)
+		if (apply_node(&x->nodes[i], x->disks, h, devices, rules, user, e) < 0)
 			return -1;
 	return 0;
 }

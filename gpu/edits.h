@@ -81,6 +81,7 @@ struct gpu_edits {
 	 */
 	const char *glibc_needed;
 	bool no_mknod; /* devices of a GPU are granted: CAP_MKNOD is dropped */
+	bool disks; /* the host's disks may be among the nodes: an engine's storage (refused.h) */
 };
 
 void gpu_edits_init(struct gpu_edits *x);
@@ -107,8 +108,8 @@ void gpu_edits_netdev(struct gpu_edits *x, const char *host, const char *name);
  * that name it: they may have gone between check and start; a node that is another device there
  * than the edit says is one too. A node with a number and without host_path need not be there. Host
  * paths are this system's; a node without one is looked for in h->dev (h NULL: in /dev). Never
- * given: the host's memory (/dev/mem, /dev/kmem, /dev/port by number). Errors: NOT_FOUND, DENIED,
- * CORRUPT (the config). */
+ * given: what is the host itself (refused.h: its memory, consoles, ..., and its disks unless x says
+ * so). Errors: NOT_FOUND, DENIED, CORRUPT (the config). */
 int gpu_edits_apply(const struct gpu_edits *x, const struct gpu_host *h, json_t *config,
 	struct err *e) must_check;
 

@@ -1,37 +1,18 @@
 #include "svrun/device-node.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "base/str.h"
 #include "base/sys.h"
+#include "gpu/refused.h"
 
-/* Whoever has one of these has the host. Source: admin-guide/devices.txt. */
-static const struct {
-	unsigned major, first, last;
-	const char *what;
-} refused[] = {
-	{1, 1, 2, "the host's memory"},
-	{1, 4, 4, "the host's I/O ports"},
-	{1, 11, 11, "the kernel's messages"},
-	{4, 0, 63, "a console of the host"},
-	{5, 1, 1, "the host's console"},
-	{10, 144, 144, "the firmware's memory"},
-	{10, 231, 231, "the host's memory"},
-	{10, 234, 234, "file systems of the host"},
-	{10, 236, 237, "disks of the host"},
-	{10, 235, 235, "mounts of the host"},
-	{13, 0, 255, "what is typed on the host"},
-	{21, 0, UINT_MAX, "a disk of the host"},
-	{202, 0, UINT_MAX, "registers of the host's processors"},
-};
 enum { NVIDIA_MAJOR = 195 };
 
 static int check(const char *path, const struct stat *st, struct err *e)
 {
-	unsigned major_ = major(st->st_rdev), minor_ = minor(st->st_rdev);
+	const char *what;
 
 	if (S_ISBLK(st->st_mode)) {
 		err_set(e, ERR_DENIED, "--device %s: a disk is not given to containers", path);
@@ -41,14 +22,11 @@ static int check(const char *path, const struct stat *st, struct err *e)
 		return err_set(e, ERR_DENIED, "--device %s is a link; name what it leads to", path);
 	if (!S_ISCHR(st->st_mode))
 		return err_set(e, ERR_USAGE, "--device %s is no device", path);
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
-		if (major_ == refused[i].major && minor_ >= refused[i].first &&
-			minor_ <= refused[i].last)
-			return err_set(e, ERR_DENIED,
-				"--device %s leads to %s: it is not given to "
-				"containers",
-				path, refused[i].what);
-	if (major_ == NVIDIA_MAJOR) {
+	what = refused_device('c', major(st->st_rdev), minor(st->st_rdev), false);
+	if (what)
+		return err_set(e, ERR_DENIED,
+			"--device %s leads to %s: it is not given to containers", path, what);
+	if (major(st->st_rdev) == NVIDIA_MAJOR) {
 		err_set(e, ERR_DENIED, "--device %s: a GPU is not given as a device", path);
 		return err_hint(e, "--gpus gives it, its driver's files and nobody else the same");
 	}

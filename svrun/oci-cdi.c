@@ -92,6 +92,7 @@ static int add_devices(const struct oci *o, struct oci_cdi *d, json_t *config, s
 		return 0;
 	if (o->cdi_dirs.n)
 		dirs = (struct strings){o->cdi_dirs.v, o->cdi_dirs.n};
+	d->edits.disks = true; /* they are what storage vendors have specs for */
 	p = policy_of(o, config, mem);
 	if (cdi_load_for(&d->cdi, &dirs, &names, e) < 0)
 		return -1;

@@ -100,8 +100,10 @@ make_host() { # KIND
 @test "no spec gets the host's memory, its root, or a way back to its mounts" {
 	local edits
 	local -a cases=(
-		'{"deviceNodes": [{"path": "/dev/x", "type": "c", "major": 1, "minor": 1}]}' "is the host's memory"
+		'{"deviceNodes": [{"path": "/dev/x", "type": "c", "major": 1, "minor": 1}]}' "leads to the host's memory"
 		'{"deviceNodes": [{"path": "/dev/mem"}]}' "/dev/mem"
+		'{"deviceNodes": [{"path": "/dev/kmsg"}]}' "/dev/kmsg leads to the kernel's messages"
+		'{"deviceNodes": [{"path": "/dev/x", "hostPath": "/dev/console"}]}' "/dev/x leads to the host's console"
 		'{"mounts": [{"hostPath": "/", "containerPath": "/x", "options": ["ro"]}]}' "mount of the host's root"
 		'{"mounts": [{"hostPath": "/etc", "containerPath": "/x"}]}' "that may be written to"
 		'{"mounts": [{"hostPath": "/srv", "containerPath": "/x", "options": ["rbind", "rshared"]}]}'

@@ -132,10 +132,10 @@ TEST(nodes_that_nobody_may_have_or_that_are_something_else_are_refused)
 			"device /dev/null is 1:3 on this host, asked for is 195:0"},
 		{{.path = "/dev/gpu", .type = 'c', .has_number = true, .major = 1, .minor = 1},
 			ERR_DENIED,
-			"device /dev/gpu is the host's memory (/dev/mem): no container gets it"},
+			"device /dev/gpu leads to the host's memory: no container gets it"},
 		{{.path = "/dev/gpu", .type = 'u', .has_number = true, .major = 1, .minor = 4},
 			ERR_DENIED,
-			"device /dev/gpu is the host's memory (/dev/port): no container gets it"},
+			"device /dev/gpu leads to the host's I/O ports: no container gets it"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -149,6 +149,51 @@ TEST(nodes_that_nobody_may_have_or_that_are_something_else_are_refused)
 		assert_string_equal(e.text, cases[i].text);
 		assert_int_equal(e.kind, cases[i].kind);
 		gpu_edits_fini(&x);
+	}
+}
+
+static bool is_given(struct edit_node n, bool disks)
+{
+	auto_json json_t *c = config("{}");
+	struct gpu_edits x;
+	int rc;
+
+	n.path = "/dev/svrun-none";
+	n.has_number = true;
+	gpu_edits_init(&x);
+	x.disks = disks;
+	gpu_edits_node(&x, &n);
+	rc = gpu_edits_apply(&x, NULL, c, NULL);
+	gpu_edits_fini(&x);
+	return rc == 0;
+}
+
+TEST(what_is_the_host_itself_is_given_to_nobody_and_its_disks_to_those_who_may)
+{
+	static const struct {
+		struct edit_node node;
+		bool always, disks;
+	} cases[] = {
+		{{.type = 'b', .major = 254, .minor = 0}, false, true},
+		{{.type = 'c', .major = 21, .minor = 0}, false, true},    /* sg0 */
+		{{.type = 'c', .major = 1, .minor = 11}, false, false},   /* kmsg */
+		{{.type = 'c', .major = 202, .minor = 3}, false, false},  /* msr */
+		{{.type = 'c', .major = 203, .minor = 3}, true, true},    /* cpuid */
+		{{.type = 'c', .major = 4, .minor = 1}, false, false},    /* tty1 */
+		{{.type = 'c', .major = 4, .minor = 64}, true, true},     /* ttyS0 */
+		{{.type = 'c', .major = 5, .minor = 1}, false, false},    /* console */
+		{{.type = 'c', .major = 13, .minor = 700}, false, false}, /* an input */
+		{{.type = 'c', .major = 10, .minor = 236}, false, false}, /* mapper/control */
+		{{.type = 'c', .major = 10, .minor = 237}, false, false}, /* loop-control */
+		{{.type = 'b', .major = 1, .minor = 1}, false, true},     /* ram1 */
+		{{.type = 'c', .major = 195, .minor = 0}, true, true},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct edit_node *n = &cases[i].node;
+
+		if (is_given(*n, false) != cases[i].always || is_given(*n, true) != cases[i].disks)
+			fail_msg("%c %u:%u", n->type, n->major, n->minor);
 	}
 }
 
@@ -329,6 +374,7 @@ RUN_TESTS(cmocka_unit_test(what_a_node_leaves_open_comes_from_the_host),
 	cmocka_unit_test(a_node_of_the_same_path_is_replaced_and_without_access_has_no_rule),
 	cmocka_unit_test(a_node_that_is_known_need_not_be_on_the_host),
 	cmocka_unit_test(nodes_that_nobody_may_have_or_that_are_something_else_are_refused),
+	cmocka_unit_test(what_is_the_host_itself_is_given_to_nobody_and_its_disks_to_those_who_may),
 	cmocka_unit_test(the_memory_of_the_host_is_known_by_its_number_under_any_name),
 	cmocka_unit_test(mounts_go_behind_what_they_are_in_and_before_what_is_in_them),
 	cmocka_unit_test(a_mount_whose_source_has_gone_is_named),
