@@ -1,10 +1,13 @@
 /* From a spec's containerEdits to what is done to a container, and what no container gets. Source:
  * SPEC.md "OCI Edits"; gpu.md 2.1, 2.3. */
 #include <assert.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/str.h"
+#include "base/sys.h"
 #include "gpu/cdi-spec.h"
 #include "gpu/path.h"
 
@@ -80,13 +83,13 @@ static bool has_option(const struct strings *options, const char *a, const char 
 	return false;
 }
 
-/* A whole tree of the host, or what configures it: read-only at most. */
+/* A whole tree of the host, or what it consists of: read-only at most. */
 static bool is_vital(const char *path)
 {
-	static const char *const trees[] = {"/bin", "/boot", "/dev", "/home", "/lib", "/lib64",
-		"/opt", "/root", "/sbin", "/srv", "/usr", "/usr/bin", "/usr/lib", "/usr/lib64",
-		"/usr/local", "/usr/sbin", "/var", "/var/lib"};
-	static const char *const whole[] = {"/boot", "/etc", "/proc", "/sys"};
+	static const char *const trees[] = {
+		"/dev", "/home", "/opt", "/root", "/srv", "/var", "/var/lib"};
+	static const char *const whole[] = {"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64",
+		"/libx32", "/proc", "/sbin", "/sys", "/usr"};
 
 	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
 		if (str_eq(path, trees[i]))
@@ -97,13 +100,37 @@ static bool is_vital(const char *path)
 	return false;
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return sys_fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* In /run are the sockets of who does everything for whoever connects, which "ro" does not hinder:
+ * plain files are given, and what NVIDIA's specs have: /run/nvidia-persistenced/socket,
+ * /run/nvidia-fabricmanager/socket, /run/nvidia/mps, /run/nvidia/driver/... (AMD's have no mounts.)
+ */
+static bool may_have_sockets(const char *path)
+{
+	static const char gpus[] = "/run/nvidia";
+	struct stat st;
+
+	if (str_starts(path, "/var/run")) /* a link, which nothing has followed yet */
+		path += strlen("/var");
+	if (path_relate("/run", path) == PATH_APART ||
+		(str_starts(path, gpus) && strchr("/-", path[strlen(gpus)])))
+		return false;
+	return sys_fstatat(AT_FDCWD, path, &st, 0) < 0 || !S_ISREG(st.st_mode);
+}
+
 /* What leads to all of the host, and be it only to be read: /proc/PID/root is a way to its root
- * folder, and in /run are the sockets of who does everything for whoever connects. */
+ * folder. */
 static bool leads_out(const char *path)
 {
 	static const char proc[] = "/proc/";
 
-	return str_eq(path, "/proc") || str_eq(path, "/run") ||
+	return str_eq(path, "/proc") || may_have_sockets(path) ||
 	       (str_starts(path, proc) && strchr("0123456789", path[strlen(proc)]));
 }
 
@@ -127,13 +154,12 @@ static int check_source(const char *source, const struct strings *options, bool 
 			e, ERR_DENIED, "mount of the host's %s: no container gets it", source);
 	if (!is_vital(path))
 		return 0;
-	*all = true;
-	return is_read_only(options)
-		       ? 0
-		       : err_set(e, ERR_DENIED,
-				 "mount of the host's %s that may be written to: no container "
-				 "gets it",
-				 source);
+	*all = is_folder(path);
+	if (is_read_only(options))
+		return 0;
+	err_set(e, ERR_DENIED,
+		"mount of the host's %s that may be written to: no container gets it", source);
+	return err_hint(e, "with the option \"ro\" of its own it may be mounted");
 }
 
 static int add_mount(struct gpu_edits *x, const json_t *o, struct err *e)

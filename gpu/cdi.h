@@ -59,9 +59,9 @@ struct cdi_policy {
 };
 /* Add the edits of the named devices, in the order of the names: a spec's own once, then each
  * device's. Nodes without permissions get "rw" (m is of no use with CAP_MKNOD dropped). DENIED what
- * no container gets, whatever a spec says: mounts of the host's root, of its /proc, /sys, /dev,
- * /etc, ... as a whole unless read-only, mounts that would propagate back to the host, file systems
- * other than tmpfs; hooks. NOT_FOUND lists every name that cannot be had, the folders searched, and
+ * no container gets, whatever a spec says: mounts of the host's root, /proc, sockets and folders
+ * below /run but NVIDIA's, of what the system consists of unless read-only, mounts that would
+ * propagate back to the host, file systems other than tmpfs; hooks. NOT_FOUND lists every name that cannot be had, the folders searched, and
  * the errors of their files. Names and edits stay borrowed from c. */
 int cdi_resolve(const struct cdi *c, const struct strings *names, const struct cdi_policy *p,
 	struct gpu_edits *x, struct err *e) must_check;

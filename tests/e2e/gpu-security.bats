@@ -153,11 +153,20 @@ more_teardown() {
 		run_split timeout -k 1 20 "$SVRUN" run --rm --cdi-spec-dir "$T/specs" --device v.com/dev=0 "$@"
 	}
 	for mount in '"/", "ro"' '"/proc", "ro"' '"/proc/1", "ro"' '"/run", "ro"' '"/sys/fs/cgroup", "rw"' '"/etc", "rw", "ro"' \
-		'"/etc/shadow", "rbind"' '"/usr", "rbind"'; do
+		'"/etc/shadow", "rbind"' '"/usr", "rbind"' '"/usr/bin/env", "rbind"' '"/run/docker.sock", "ro"' \
+		'"/run/systemd", "ro"'; do
 		put "$(jq -nc "[$mount] | {mounts: [{hostPath: .[0], containerPath: \"/x\", options: .[1:]}]}")"
 		run_cdi box true
 		expect_status 125 || fail "$mount"
 		expect_in "$err" "CDI device v.com/dev=0 of $T/specs/v.json: /x: mount of the host's"
+	done
+	mknod "$T/disk" b 7 7
+	for node in disk kmsg mem; do
+		[ -e "$T/$node" ] || mknod "$T/$node" c 1 "$([ $node = mem ] && echo 1 || echo 11)"
+		put "{\"deviceNodes\": [{\"path\": \"/dev/vda\", \"hostPath\": \"$T/$node\"}]}"
+		run_cdi box true
+		expect_status 125
+		expect_in "$err" "device /dev/vda leads to" "no container gets it"
 	done
 	# read-only, with all that is mounted below: a container does not get out of its device filter
 	put '{"mounts": [{"hostPath": "/sys", "containerPath": "/x", "options": ["ro"]}]}'

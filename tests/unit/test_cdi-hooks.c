@@ -244,7 +244,13 @@ struct mount_case {
 TEST(mounts_that_no_container_gets_are_refused)
 {
 	static const struct mount_case cases[] = {
-		{"{\"hostPath\":\"/usr/bin/env\",\"containerPath\":\"/x\"}", NULL},
+		{"{\"hostPath\":\"/usr/bin/env\",\"containerPath\":\"/x\",\"options\":[\"ro\"]}",
+			NULL},
+		{"{\"hostPath\":\"/usr/bin/env\",\"containerPath\":\"/x\"}",
+			"mount of the host's /usr/bin/env that may be written to"},
+		{"{\"hostPath\":\"/lib/none.so\",\"containerPath\":\"/x\",\"options\":[\"rw\"]}",
+			"mount of the host's /lib/none.so that may be written to"},
+		{"{\"hostPath\":\"/opt/none/lib.so\",\"containerPath\":\"/x\"}", NULL},
 		{"{\"hostPath\":\"/usr/lib\",\"containerPath\":\"/"
 		 "x\",\"options\":[\"ro\",\"rbind\"]}",
 			NULL},
@@ -307,6 +313,69 @@ TEST(mounts_that_no_container_gets_are_refused)
 	}
 }
 
+/* What NVIDIA's own specs have there, whether it is there now or not: root's folders below /run are
+ * not this test's to make. */
+TEST(sockets_of_the_host_are_given_only_where_they_are_a_gpus)
+{
+	static const struct {
+		const char *path;
+		bool given;
+	} cases[] = {
+		{"/run/nvidia-persistenced/socket", true},
+		{"/run/nvidia-fabricmanager/socket", true},
+		{"/var/run/nvidia-imex/socket", true},
+		{"/run/nvidia/mps", true},
+		{"/run/nvidia/driver/usr/lib/libcuda.so.1", true},
+		{"/run/nvidiax", false},
+		{"/run/docker.sock", false},
+		{"/run/containerd", false},
+		{"/run/systemd/private", false},
+		{"/run/dbus/system_bus_socket", false},
+		{"/var/run/nothing", false},
+		{"/run/../run/nothing", false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_free char *edits = mem_printf("{\"mounts\":[{\"hostPath\":\"%s\","
+						   "\"containerPath\":\"/"
+						   "x\",\"options\":[\"ro\"]}]}",
+			cases[i].path);
+		struct err e = {0};
+		struct gpu_edits x;
+
+		gpu_edits_init(&x);
+		if ((add(&x, edits, NULL, &e) == 0) != cases[i].given)
+			fail_msg("%s: %s", cases[i].path, e.text);
+		gpu_edits_fini(&x);
+	}
+}
+
+TEST(a_plain_file_of_run_is_given_and_a_folder_is_not)
+{
+	char dir[] = "/run/svrun-cdi-XXXXXX";
+	auto_free char *edits = NULL, *file = NULL, *folder = NULL;
+	struct err e = {0};
+	struct gpu_edits x;
+	int fd;
+
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	file = mem_printf("%s/file", dir);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	edits = mem_printf("{\"mounts\":[{\"hostPath\":\"%s\",\"containerPath\":\"/x\"}]}", file);
+	folder = mem_printf("{\"mounts\":[{\"hostPath\":\"%s\",\"containerPath\":\"/x\"}]}", dir);
+	gpu_edits_init(&x);
+	if (add(&x, edits, NULL, &e) < 0)
+		fail_msg("%s", e.text);
+	assert_int_equal(add(&x, folder, NULL, &e), -1);
+	gpu_edits_fini(&x);
+	unlink(file);
+	rmdir(dir);
+}
+
 /* With "rbind", "ro" is of /sys alone, and not of the cgroups that are mounted in it. */
 TEST(trees_of_the_host_are_read_only_with_all_that_is_mounted_in_them)
 {
@@ -330,4 +399,6 @@ RUN_TESTS(cmocka_unit_test(hooks_of_the_toolkit_are_known_by_name_and_verb),
 	cmocka_unit_test(other_hooks_run_only_when_a_policy_names_them),
 	cmocka_unit_test(an_allowed_hook_belongs_to_root_and_nobody_else_writes_to_it_or_above),
 	cmocka_unit_test(mounts_that_no_container_gets_are_refused),
+	cmocka_unit_test(sockets_of_the_host_are_given_only_where_they_are_a_gpus),
+	cmocka_unit_test(a_plain_file_of_run_is_given_and_a_folder_is_not),
 	cmocka_unit_test(trees_of_the_host_are_read_only_with_all_that_is_mounted_in_them))
