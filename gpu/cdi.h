@@ -61,8 +61,9 @@ struct cdi_policy {
  * device's. Nodes without permissions get "rw" (m is of no use with CAP_MKNOD dropped). DENIED what
  * no container gets, whatever a spec says: mounts of the host's root, /proc, sockets and folders
  * below /run but NVIDIA's, of what the system consists of unless read-only, mounts that would
- * propagate back to the host, file systems other than tmpfs; hooks. NOT_FOUND lists every name that cannot be had, the folders searched, and
- * the errors of their files. Names and edits stay borrowed from c. */
+ * propagate back to the host, file systems other than tmpfs; hooks. NOT_FOUND lists every name that
+ * cannot be had, the folders searched, and the errors of their files. Names and edits stay borrowed
+ * from c. */
 int cdi_resolve(const struct cdi *c, const struct strings *names, const struct cdi_policy *p,
 	struct gpu_edits *x, struct err *e) must_check;
 
