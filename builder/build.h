@@ -38,6 +38,10 @@ int build_run(const struct manifest *m, const struct lock *l, struct mirrors *mi
 int build_set_names(const struct manifest *m, const struct lock *l, struct store *s,
 	const struct digest *manifest, struct err *e) must_check;
 
+/* The same, 1; 0 when something of the image is missing. unnamed: only look whether it is. */
+int build_name(const struct manifest *m, const struct lock *l, struct store *s,
+	const struct digest *manifest, bool unnamed, struct err *e) must_check;
+
 /* The key of the whole image: everything that decides its bytes. codec as in the options. */
 struct digest build_key(const struct manifest *m, const struct lock *l, const enum codec *codec);
 
