@@ -181,8 +181,7 @@ void lint_039(struct lint_pass *p)
 	const struct manifest_gpu *g = &p->m->gpu;
 
 	if (g->present && g->mode != GPU_NONE && g->vendor == GPU_INTEL)
-		lint_found(p, "/gpu/vendor", "nvidia, amd or any",
-			"no GPU of Intel is given to the container");
+		lint_found(p, "/gpu/vendor", "nvidia, amd or any", "--gpus gives no GPU of Intel");
 }
 
 /* The driver that each family of CUDA needs at least, with minor version compatibility. */

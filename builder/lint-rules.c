@@ -233,9 +233,10 @@ static const struct lint_rule rules[] = {
 		LINT_WARNING,
 		LINT_BY_LINT,
 		"a vendor whose GPUs are not given",
-		"svrun gives GPUs of NVIDIA and AMD. One of Intel is none to it: where a GPU is "
-		"required, the image starts nowhere.",
-		"say nvidia, amd or any; devices of others can be given with --device",
+		"svrun run --gpus knows GPUs of NVIDIA and AMD, and refuses them where one of "
+		"Intel is wanted.",
+		"say nvidia, amd or any; one of Intel can only be given by a CDI spec, with "
+		"--device",
 		.check = lint_039},
 	{.code = 40,
 		LINT_WARNING,

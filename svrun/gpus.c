@@ -85,11 +85,15 @@ static bool wants_gpus(const struct gpus *g)
 /* An image that cannot do without them, where nobody has said that it has to. */
 static int check_required(const struct gpus *g, struct err *e)
 {
+	const char *vendor = json_string_value(json_object_get(g->label, "vendor"));
 	uint32_t n = gpus_required(g->label);
 
 	if (!n || g->request.given || g->cdi_names.n)
 		return 0;
 	err_set(e, ERR_USAGE, "the image needs GPUs, and was given none");
+	if (vendor && str_eq(vendor, "intel"))
+		return err_hint(e, "one of Intel comes by a CDI spec alone: --device; --mode cpu "
+				   "starts it without");
 	return err_hint(e, "--gpus %u gives it what it asks for; --mode cpu starts it without", n);
 }
 
