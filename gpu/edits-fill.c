@@ -1,5 +1,6 @@
 /* What is done in the container's root: edits.h, gpu_edits_fill(). */
 #include <fcntl.h>
+#include <sys/file.h>
 
 #include "base/elf.h"
 #include "base/sys.h"
@@ -233,12 +234,21 @@ int gpu_edits_fill_files(const struct gpu_edits *x, int root, struct err *e)
 	return fill_files(&f, x, true, e);
 }
 
+/* By now the view is mounted, and whoever wants to make another need not wait for this container.
+ */
+static int let_go_of_view(const struct gpu_edits *x, struct err *e)
+{
+	if (x->has_view_lock && sys_flock(x->view_lock, LOCK_UN) < 0)
+		return err_sys(e, "unlock the driver views");
+	return 0;
+}
+
 int gpu_edits_fill_new(
 	const struct gpu_edits *x, int root, const uint64_t *own, size_t nown, struct err *e)
 {
 	auto_root_files struct root_files f = {.tmpfs = -1};
 
-	if (root_files_open(&f, root, own, nown, e) < 0)
+	if (let_go_of_view(x, e) < 0 || root_files_open(&f, root, own, nown, e) < 0)
 		return -1;
 	for (size_t i = 0; i < x->nlinks; i++)
 		if (is_new(&x->links[i]) &&
@@ -252,7 +262,7 @@ int gpu_edits_fill(
 {
 	auto_root_files struct root_files f = {.tmpfs = -1};
 
-	if (check_glibc(x, root, e) < 0)
+	if (let_go_of_view(x, e) < 0 || check_glibc(x, root, e) < 0)
 		return -1;
 	if (root_files_open(&f, root, own, nown, e) < 0 || fill_files(&f, x, false, e) < 0)
 		return -1;

@@ -1,5 +1,6 @@
 #include "gpu/edits.h"
 
+#include "base/sys.h"
 #include "gpu/path.h"
 
 void gpu_edits_init(struct gpu_edits *x)
@@ -19,6 +20,8 @@ void gpu_edits_fini(struct gpu_edits *x)
 	free(x->ld_dirs);
 	free(x->gpu_buses);
 	arena_fini(&x->mem);
+	if (x->has_view_lock)
+		sys_close_ref(&x->view_lock);
 	gpu_edits_init(x);
 }
 

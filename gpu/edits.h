@@ -81,6 +81,10 @@ struct gpu_edits {
 	 */
 	const char *glibc_needed;
 	bool no_mknod; /* devices of a GPU are granted: CAP_MKNOD is dropped */
+	/* Held so that the driver view does not go before it is mounted (view.h): fill() finds it
+	 * mounted, and lets go of it for all processes that have it. */
+	bool has_view_lock;
+	int view_lock;
 	bool disks; /* the host's disks may be among the nodes: an engine's storage (refused.h) */
 };
 

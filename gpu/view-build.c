@@ -70,15 +70,17 @@ static int open_views(const struct gpu_host *h, bool make, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int lock_views(const struct gpu_host *h, struct err *e)
+int views_lock(const struct gpu_host *h, int how, struct err *e)
 {
 	auto_free char *path = mem_printf("%s/views.lock", h->run);
-	auto_fd int fd = -1;
+	auto_fd int fd = sys_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 
-	if (sys_mkdir_p(AT_FDCWD, h->run, 0755) < 0)
-		return err_sys(e, "make folder %s", h->run);
-	fd = sys_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-	if (fd < 0 || sys_flock(fd, LOCK_EX) < 0)
+	if (fd < 0 && errno == ENOENT) {
+		if (sys_mkdir_p(AT_FDCWD, h->run, 0755) < 0)
+			return err_sys(e, "make folder %s", h->run);
+		fd = sys_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	}
+	if (fd < 0 || sys_flock(fd, how) < 0)
 		return err_sys(e, "lock %s", path);
 	return steal_fd(&fd);
 }
@@ -122,7 +124,7 @@ static int sweep(const struct gpu_host *h, int views, const char *version, struc
 
 int gpu_views_sweep(const struct gpu_host *h, const char *version, struct err *e)
 {
-	auto_fd int lock = lock_views(h, e), views = -1;
+	auto_fd int lock = views_lock(h, LOCK_EX, e), views = -1;
 
 	if (lock < 0)
 		return -1;
@@ -187,7 +189,8 @@ static int make_aliases(int view, const struct driver_file *d, struct err *e)
 
 /* ---- view.json ---- */
 
-static json_t *anchor_of(const struct gpu_host *h, const char *source, struct err *e)
+/* What is_current() of view.c compares. */
+static json_t *identity(const struct gpu_host *h, const char *source, struct err *e)
 {
 	struct stat st;
 
@@ -195,14 +198,28 @@ static json_t *anchor_of(const struct gpu_host *h, const char *source, struct er
 		err_sys(e, "driver file %s%s", h->prefix, source);
 		return NULL;
 	}
-	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "path", source, "device",
-		(json_int_t)st.st_dev, "inode", (json_int_t)st.st_ino, "seconds",
-		(json_int_t)st.st_mtim.tv_sec, "nanoseconds", (json_int_t)st.st_mtim.tv_nsec);
+	return json_pack("[sIIII]", source, (json_int_t)st.st_dev, (json_int_t)st.st_ino,
+		(json_int_t)st.st_mtim.tv_sec, (json_int_t)st.st_mtim.tv_nsec);
+}
+
+static int put_files(
+	json_t *doc, const struct gpu_host *h, const struct driver_files *f, struct err *e)
+{
+	json_t *list = json_array();
+
+	json_object_set_new(doc, "files", list);
+	for (size_t i = 0; i < f->n; i++) {
+		json_t *one = identity(h, f->v[i].source, e);
+
+		if (!one)
+			return -1;
+		json_array_append_new(list, one);
+	}
+	return 0;
 }
 
 static json_t *describe(const struct gpu_host *h, const struct driver_files *f, struct err *e)
 {
-	json_t *anchor = f->n ? anchor_of(h, f->v[0].source, e) : json_object();
 	json_t *links = json_array(), *libraries = json_array(), *doc;
 
 	for (size_t i = 0; i < f->n; i++) {
@@ -215,15 +232,14 @@ static json_t *describe(const struct gpu_host *h, const struct driver_files *f, 
 				json_pack("[ssI]", d->soname, d->bits32 ? VIEW_LIB32 : VIEW_LIB,
 					(json_int_t)ldcache_flags(&driver_kinds[d->bits32])));
 	}
-	if (!anchor) {
-		json_decref(links);
-		json_decref(libraries);
-		return NULL;
-	}
-	doc = json_pack("{s:o, s:s?, s:o, s:o}", "anchor", anchor, "glibc", f->glibc, "links",
-		links, "libraries", libraries);
+	doc = json_pack(
+		"{s:s?, s:o, s:o}", "glibc", f->glibc, "links", links, "libraries", libraries);
 	if (!doc)
 		err_set(e, ERR_CORRUPT, "the name of a driver file is no UTF-8");
+	if (doc && put_files(doc, h, f, e) < 0) {
+		json_decref(doc);
+		return NULL;
+	}
 	return doc;
 }
 
@@ -290,7 +306,7 @@ static int build(const struct gpu_host *h, int views, const char *name, const ch
 int view_build(const struct gpu_host *h, const char *name, const char *version, unsigned caps,
 	struct err *e)
 {
-	auto_fd int lock = lock_views(h, e), views = -1;
+	auto_fd int lock = views_lock(h, LOCK_EX, e), views = -1;
 	json_t *doc = NULL;
 	int rc;
 

@@ -11,6 +11,9 @@
 
 enum { VIEW_NAME_MAX = 96, VIEW_JSON_MAX = 1 << 20 };
 
+/* RUN/views.lock, how: LOCK_EX for whoever makes views or lets go of them, LOCK_SH while one must
+ * stay. Returns an fd. */
+int views_lock(const struct gpu_host *h, int how, struct err *e) must_check;
 /* Does view.json describe the files that the host has now? 1 with *doc, which the caller owns; 0:
  * there is no whole one. */
 int view_load(const struct gpu_host *h, const char *name, json_t **doc, struct err *e) must_check;

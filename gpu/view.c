@@ -1,6 +1,7 @@
 #include "gpu/view.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -9,6 +10,7 @@
 #include "gpu/view-build.h"
 
 #define WSL "/usr/lib/wsl"
+enum { TRIES = 4 }; /* the first without building; others may build or sweep between ours */
 
 /* ---- capabilities ---- */
 
@@ -56,24 +58,31 @@ int gpu_capabilities_parse(const char *text, unsigned *caps, struct err *e)
 
 /* ---- is it there? ---- */
 
-static bool number_is(const json_t *o, const char *key, uint64_t v)
+static bool number_is(const json_t *list, size_t i, uint64_t v)
 {
-	return json_integer_value(json_object_get(o, key)) == (json_int_t)v;
+	return json_integer_value(json_array_get(list, i)) == (json_int_t)v;
 }
 
-/* Is the file that stands for the whole driver still the same? A set may bring no file at all. */
+/* Is every file the one that was bound? A view of a reinstalled driver would keep the old ones. */
 static bool is_current(const struct gpu_host *h, const json_t *doc)
 {
-	const json_t *anchor = json_object_get(doc, "anchor");
-	const char *path = json_string_value(json_object_get(anchor, "path"));
-	struct stat st;
+	const json_t *files = json_object_get(doc, "files"), *f;
+	size_t i;
 
-	if (!path || *path != '/')
-		return anchor && json_object_size(anchor) == 0;
-	return sys_fstatat(h->root, path + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       number_is(anchor, "device", st.st_dev) && number_is(anchor, "inode", st.st_ino) &&
-	       number_is(anchor, "seconds", (uint64_t)st.st_mtim.tv_sec) &&
-	       number_is(anchor, "nanoseconds", (uint64_t)st.st_mtim.tv_nsec);
+	if (!json_is_array(files))
+		return false;
+	json_array_foreach (files, i, f) {
+		const char *path = json_string_value(json_array_get(f, 0));
+		struct stat st;
+
+		if (!path || *path != '/' ||
+			sys_fstatat(h->root, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!number_is(f, 1, st.st_dev) || !number_is(f, 2, st.st_ino) ||
+			!number_is(f, 3, (uint64_t)st.st_mtim.tv_sec) ||
+			!number_is(f, 4, (uint64_t)st.st_mtim.tv_nsec))
+			return false;
+	}
+	return true;
 }
 
 int view_load(const struct gpu_host *h, const char *name, json_t **doc, struct err *e)
@@ -187,12 +196,27 @@ static int add_wsl(struct gpu_edits *x, const struct gpu_host *h, unsigned caps,
 	return 0;
 }
 
+/* Nobody lets go of the view between this and its mount: see gpu_edits.view_lock. 0: there is none,
+ * and no lock. */
+static int load_locked(struct gpu_edits *x, const struct gpu_host *h, const char *name,
+	json_t **doc, struct err *e)
+{
+	auto_fd int lock = views_lock(h, LOCK_SH, e);
+	int rc = lock < 0 ? -1 : view_load(h, name, doc, e);
+
+	if (rc > 0) {
+		x->has_view_lock = true;
+		x->view_lock = steal_fd(&lock);
+	}
+	return rc;
+}
+
 int gpu_view_add(struct gpu_edits *x, const struct gpu_host *h, const struct gpu_inventory *i,
 	unsigned caps, struct err *e)
 {
 	char name[VIEW_NAME_MAX];
 	json_t *doc = NULL;
-	int rc;
+	int rc = 0;
 
 	if (!caps)
 		return 0;
@@ -201,13 +225,17 @@ int gpu_view_add(struct gpu_edits *x, const struct gpu_host *h, const struct gpu
 	if (!i->driver)
 		return err_set(e, ERR_NOT_FOUND, "NVIDIA's kernel module is not loaded");
 	snprintf(name, sizeof(name), "%.64s-%02x", i->driver, caps & GPU_CAP_ALL);
-	rc = view_load(h, name, &doc, e);
-	if (rc == 0 && view_build(h, name, i->driver, caps & GPU_CAP_ALL, e) == 0) {
-		rc = view_load(h, name, &doc, e);
-		if (rc == 0)
-			err_set(e, ERR_NOT_FOUND,
-				"the driver's files changed while they were gathered");
+	if (x->has_view_lock) /* of another set: building would wait for ourselves */
+		sys_close_ref(&x->view_lock);
+	x->has_view_lock = false;
+	for (int tries = 0; rc == 0 && tries < TRIES; tries++) {
+		if (tries && view_build(h, name, i->driver, caps & GPU_CAP_ALL, e) < 0)
+			rc = -1;
+		else
+			rc = load_locked(x, h, name, &doc, e);
 	}
+	if (rc == 0)
+		err_set(e, ERR_NOT_FOUND, "the driver's files changed while they were gathered");
 	if (rc > 0)
 		add_view(x, h, name, doc, caps);
 	json_decref(doc);

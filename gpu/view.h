@@ -10,11 +10,12 @@
  *with it, the view is whole
  *
  * (A recursive clone of 60 bound files takes 0.08 ms; overlayfs with data-only layers would take
- * 0.01 but needs Linux 6.5.) A view counts as long as libcuda has the device, inode and mtime that
- * view.json says; after a driver upgrade the next start builds another, and the old one is let go
- * of; containers that run keep theirs. Only files whose version is the kernel module's are taken,
- * never libc's or vendor-neutral GL. Built under a lock (RUN/views.lock); RUN/views is a private
- * mount, so that nothing below it spreads to other mount namespaces. Source: gpu.md 1.4, 1.5, 4.3.
+ * 0.01 but needs Linux 6.5.) A view counts as long as each file has the device, inode and mtime
+ *that view.json says; after a driver upgrade the next start builds another, and the old one is let
+ *go of; containers that run keep theirs. Only files whose version is the kernel module's are taken,
+ * never libc's or vendor-neutral GL. Built under a lock (RUN/views.lock), which a start holds
+ *shared until it has mounted its view; RUN/views is a private mount, so that nothing below it
+ *spreads to other mount namespaces. Source: gpu.md 1.4, 1.5, 4.3.
  */
 #ifndef GPU_VIEW_H
 #define GPU_VIEW_H

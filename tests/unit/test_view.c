@@ -231,7 +231,7 @@ static void start_close(struct start *s)
 	gpu_host_close(&s->h);
 }
 
-static const char *add(struct start *s, unsigned caps)
+static const char *add_locked(struct start *s, unsigned caps)
 {
 	if (gpu_view_add(&s->x, &s->h, &s->i, caps, &s->e) < 0)
 		fail_msg("%s", s->e.text);
@@ -242,6 +242,17 @@ static const char *add(struct start *s, unsigned caps)
 	return NULL;
 }
 
+/* As if it were mounted. */
+static const char *add(struct start *s, unsigned caps)
+{
+	const char *view = add_locked(s, caps);
+
+	assert_true(s->x.has_view_lock);
+	sys_close_ref(&s->x.view_lock);
+	s->x.has_view_lock = false;
+	return view;
+}
+
 static struct stat stat_in(const char *folder, const char *name)
 {
 	auto_free char *path = mem_printf("%s/%s", folder, name);
@@ -250,6 +261,12 @@ static struct stat stat_in(const char *folder, const char *name)
 	if (stat(path, &st) < 0)
 		fail_msg("%s is missing", path);
 	return st;
+}
+
+/* Numbers of file systems are used again. */
+static bool same_time(struct stat a, struct stat b)
+{
+	return a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 static bool has(const char *folder, const char *name)
@@ -373,7 +390,49 @@ TEST(a_view_is_made_once_and_again_when_the_driver_changes)
 	stat_in(kept, "lib64/libcuda.so.1");
 	assert_true(stat_in(kept, "lib64/libcuda.so.1").st_size > 100);
 	gpu_sh("umount -l kept; rmdir kept");
+	/* the same version put there once more: another file by the name of one that is not libcuda
+	 */
+	gpu_sh("cd eight/usr/lib/x86_64-linux-gnu; f=libnvidia-ml.so.999.88.77;"
+	       "cp -p $f new; mv new $f");
+	first = second;
+	view = add(&s, USUAL);
+	assert_false(same_time(first, stat_in(view, "view.json")));
 	start_close(&s);
+}
+
+/* What a start has found must still be there when its child binds it, though others find the driver
+ * changed meanwhile. */
+TEST(a_view_stays_until_the_start_that_found_it_has_mounted_it)
+{
+	struct start one, two;
+	struct stat st;
+	const char *view;
+	auto_free char *filled = mem_printf("%s/filled", gpu_roots);
+	auto_fd int root = -1;
+	pid_t pid;
+	int status;
+
+	start_open(&one, "eight");
+	view = add_locked(&one, USUAL);
+	st = stat_in(view, "view.json");
+	gpu_sh("touch -d 2020-02-02 eight/usr/lib/x86_64-linux-gnu/libcuda.so.999.88.77");
+	start_open(&two, "eight");
+	pid = fork();
+	if (pid == 0)
+		_exit(gpu_view_add(&two.x, &two.h, &two.i, USUAL, NULL) < 0);
+	usleep(100000); /* a build takes 10 ms: it waits */
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	assert_true(same_time(st, stat_in(view, "view.json")));
+	/* the child fills */
+	gpu_sh("mkdir -p filled/etc");
+	root = sys_open(filled, O_RDONLY | O_DIRECTORY, 0);
+	assert_true(root >= 0);
+	assert_int_equal(gpu_edits_fill_new(&one.x, root, NULL, 0, &one.e), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_false(same_time(st, stat_in(view, "view.json")));
+	start_close(&two);
+	start_close(&one);
 }
 
 TEST(views_of_other_versions_are_let_go_of)
@@ -551,6 +610,7 @@ int main(void)
 		cmocka_unit_test(a_set_without_files_is_an_empty_view),
 		cmocka_unit_test(sockets_are_bound_writable_and_only_while_they_are_there),
 		cmocka_unit_test(a_view_is_made_once_and_again_when_the_driver_changes),
+		cmocka_unit_test(a_view_stays_until_the_start_that_found_it_has_mounted_it),
 		cmocka_unit_test(views_of_other_versions_are_let_go_of),
 		cmocka_unit_test(many_who_start_at_once_make_one_view),
 		cmocka_unit_test(what_a_killed_build_leaves_is_cleaned_by_the_next),
