@@ -71,8 +71,10 @@ static int make_locked(struct instance *i, const char *name, struct err *e)
 			i->id, i->id);
 	}
 	i->dir = sys_openat(i->all, i->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (i->dir >= 0 && sys_flock(i->dir, LOCK_EX | LOCK_NB) == 0 &&
-		sys_fstat(i->dir, &st) == 0 && st.st_nlink > 0)
+	/* A sweep that was faster has the lock until the folder is gone, and the name free again:
+	 * there is nothing else that could have it. */
+	if (i->dir >= 0 && sys_flock(i->dir, LOCK_EX) == 0 && sys_fstat(i->dir, &st) == 0 &&
+		st.st_nlink > 0)
 		return 1;
 	sys_close_ref(&i->dir);
 	return 0;
