@@ -154,6 +154,7 @@ amd 1 gfx942 196592 sysfs /dev/dri/renderD129 GPU-c0ffee0000000002" ]
 	host eight
 	run_split "$SVRUN" gpu topology --format json
 	[ "$(jq -r '.places | length' <<<"$out")" = 12 ]
+	[ "$(jq -r '.schema, (.places[7] | .index, .uuid[:4])' <<<"$out" | tr '\n' ' ')" = "svrun.gpu-topology/1 7 GPU- " ]
 	[ "$(jq -r '.places[0].paths | "\(.GPU7) \(.mlx5_0) \(.mlx5_1)"' <<<"$out")" = "NVL PIX NODE" ]
 	[ "$(jq -r '.places[7].paths.mlx5_0' <<<"$out")" = SYS ]
 	# without the switches nothing tells of links
