@@ -21,13 +21,24 @@ static const char *absolute(struct gpu_edits *x, const char *path)
 	return *path == '/' ? arena_strdup(&x->mem, path) : arena_printf(&x->mem, "/%s", path);
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* TARGET::LINK */
 static int take_link(struct gpu_edits *x, const char *value, struct err *e)
 {
-	const char *parting = strstr(value, "::");
+	const char *parting = strstr(value, "::"), *last;
 
 	if (!parting || parting == value || !parting[2] || strstr(parting + 2, "::"))
 		return err_set(e, ERR_CORRUPT, "--link '%.200s': expected TARGET::LINK", value);
+	last = base_name(parting + 2);
+	if (!*last || str_eq(last, ".") || str_eq(last, ".."))
+		return err_set(e, ERR_CORRUPT, "--link '%.200s': '%.100s' is a folder, not a link",
+			value, parting + 2);
 	gpu_edits_link(x, absolute(x, parting + 2),
 		arena_strndup(&x->mem, value, (size_t)(parting - value)));
 	return 0;
@@ -95,13 +106,6 @@ static const struct verb {
 };
 
 /* ---- arguments ---- */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* Where the options of the verb begin, or 0: this is none of the toolkit's hooks. */
 static size_t find_verb(const char *path, const struct strings *args, const struct verb **verb)

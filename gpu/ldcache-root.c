@@ -247,6 +247,18 @@ static int read_cache(struct ldcache *c, int root, struct buf *old, bool *had, s
 	return 0;
 }
 
+/* What root_file_put() has met. */
+static const char *why_no_place(int root)
+{
+	auto_fd int fd = sys_open_in_root(root, CACHE, O_PATH | O_NOFOLLOW, 0);
+	struct stat st;
+
+	if (fd < 0 || sys_fstat(fd, &st) < 0)
+		return "is not there, and the container's /etc is read-only or on a volume";
+	return S_ISDIR(st.st_mode) ? "is a folder in the container"
+				   : "is on a volume of the container";
+}
+
 static int update_cache(struct root_files *f, struct found *found, const struct ld_dirs *d,
 	const struct strings *last, struct err *e)
 {
@@ -268,9 +280,8 @@ static int update_cache(struct root_files *f, struct found *found, const struct 
 		return had && root_file_remove(f, CACHE, e) < 0 ? -1 : 0;
 	rc = root_file_put(f, CACHE, merged.data, merged.len, e);
 	if (rc == 0 && found->n)
-		warn("the container's root is read-only and has no %s: programs find the GPU's "
-		     "libraries by LD_LIBRARY_PATH only",
-			CACHE);
+		warn("%s %s: programs find the GPU's libraries by LD_LIBRARY_PATH only", CACHE,
+			why_no_place(f->root));
 	return rc < 0 ? -1 : 0;
 }
 

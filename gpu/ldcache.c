@@ -16,6 +16,7 @@ enum {
 	NAME_BYTES = 256, /* of a library's, with the NUL: they are names of files */
 	PATH_BYTES = 4096,
 	HWCAPS_MAX = 1024,
+	GENERATOR_MAX = 256,
 	EXTENSION_MAGIC = (int)0xeaa42174,
 	SECTION_GENERATOR = 0,
 	SECTION_HWCAPS = 1,
@@ -124,6 +125,16 @@ static int read_hwcaps(
 	return 0;
 }
 
+/* Nobody depends on it: one that is no text is not kept. */
+static void read_generator(struct ldcache *c, const struct bytes *b, const struct section *s)
+{
+	if (s->size == 0 || s->size > GENERATOR_MAX || s->offset > b->size ||
+		s->size > b->size - s->offset)
+		return;
+	c->generator = b->file + s->offset;
+	c->ngenerator = s->size;
+}
+
 static int read_extension(struct ldcache *c, const struct bytes *b, uint32_t at, struct err *e)
 {
 	struct extension x;
@@ -140,6 +151,8 @@ static int read_extension(struct ldcache *c, const struct bytes *b, uint32_t at,
 		return damaged(e, "its extension leads out of it");
 	for (uint32_t i = 0; i < x.count; i++) {
 		memcpy(&s, b->file + at + sizeof(x) + i * sizeof(s), sizeof(s));
+		if (s.tag == SECTION_GENERATOR)
+			read_generator(c, b, &s);
 		if (s.tag == SECTION_HWCAPS && read_hwcaps(c, b, &s, e) < 0)
 			return -1;
 	}
@@ -185,7 +198,8 @@ void ldcache_fini(struct ldcache *c)
 {
 	mem_free_ref(&c->v);
 	mem_free_ref(&c->hwcaps);
-	c->n = c->nhwcaps = 0;
+	c->n = c->nhwcaps = c->ngenerator = 0;
+	c->generator = NULL;
 }
 
 /* ---- order ---- */
@@ -328,10 +342,10 @@ static int put_texts(struct buf *b, const struct ld_entry *l, struct entry *x, s
 static int put_extension(struct buf *b, const struct ldcache *c, const uint32_t *hwcaps,
 	uint32_t generator, struct err *e)
 {
-	size_t at = b->len;
+	size_t at = b->len, n = c->generator ? c->ngenerator : strlen(GENERATOR);
 	struct extension x = {(uint32_t)EXTENSION_MAGIC, c->nhwcaps ? 2 : 1};
 	struct section s[2] = {
-		{SECTION_GENERATOR, 0, generator, sizeof(GENERATOR) - 1},
+		{SECTION_GENERATOR, 0, generator, (uint32_t)n},
 		{SECTION_HWCAPS, 0, (uint32_t)(at + sizeof(x) + sizeof(s)),
 			(uint32_t)(c->nhwcaps * sizeof(*hwcaps))},
 	};
@@ -365,7 +379,10 @@ static int write_all(
 			return -1;
 	}
 	generator = (uint32_t)b->len;
-	if (buf_add(b, GENERATOR, sizeof(GENERATOR), e) < 0)
+	if (c->generator ? buf_add(b, c->generator, c->ngenerator, e) < 0
+			 : buf_add(b, GENERATOR, strlen(GENERATOR), e) < 0)
+		return -1;
+	if (buf_add(b, "", 1, e) < 0)
 		return -1;
 	h.strings = (uint32_t)(b->len - start);
 	while (b->len % 4)

@@ -26,6 +26,9 @@ struct ldcache {
 	size_t n;
 	const char **hwcaps; /* names of folders below glibc-hwcaps, which hwcap values count */
 	size_t nhwcaps;
+	const char
+		*generator; /* which ldconfig wrote it, not ended by a NUL; NULL: it does not say */
+	size_t ngenerator;
 };
 /* p[n] is NUL. Errors: CORRUPT: it is none, or ends before its end. */
 int ldcache_read(struct ldcache *c, const char *p, size_t n, struct err *e) must_check;
@@ -34,7 +37,8 @@ void ldcache_fini(struct ldcache *c);
 /* Leave out the entries of these paths, and of all that lies in these folders themselves. */
 void ldcache_drop(struct ldcache *c, const struct strings *without);
 bool ldcache_lies_in(const char *path, const char *dir);
-/* The cache with the entries of v before others of their name. out stays empty when there is no
+/* The cache with the entries of v before others of their name, and still of who wrote it: what is
+ * left of it when ours have gone is what it was. out stays empty when there is no
  * entry at all. c is sorted by this. */
 int ldcache_write(struct ldcache *c, const struct ld_entry *v, size_t nv, struct buf *out,
 	struct err *e) must_check;

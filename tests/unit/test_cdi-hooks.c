@@ -56,6 +56,9 @@ TEST(hooks_of_the_toolkit_are_known_by_name_and_verb)
 			"hook create-symlinks: --link 'a:b': expected TARGET::LINK"},
 		{HOOK, {"nvidia-cdi-hook", "create-symlinks", "--link", "a::b::c"}, -1,
 			"hook create-symlinks: --link 'a::b::c': expected TARGET::LINK"},
+		{HOOK, {"nvidia-cdi-hook", "create-symlinks", "--link", "/x::/usr/lib/"}, -1,
+			"hook create-symlinks: --link '/x::/usr/lib/': '/usr/lib/' is a folder, "
+			"not a link"},
 		{HOOK, {"nvidia-cdi-hook", "create-symlinks", "--lin", "a::b"}, -1,
 			"hook create-symlinks: unknown option '--lin'"},
 		{HOOK, {"nvidia-cdi-hook", "update-ldcache", "/usr/lib"}, -1,
