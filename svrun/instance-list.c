@@ -161,7 +161,8 @@ static int look(struct instance_view *v, int all, struct err *e)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return err_sys(e, "lock container %s", v->id);
-	return err_set(e, ERR_EXISTS, "container %s is just starting, or being removed", v->id);
+	err_set(e, ERR_EXISTS, "container %s is just starting, or being removed", v->id);
+	return err_hint(e, "try again");
 }
 
 int instance_open(int root, const char *id, struct instance_view *v, struct err *e)

@@ -52,25 +52,40 @@ static int stop(const struct instance_view *v, int supervisor, int seconds, stru
 	return send_signal(v->pidfd, SIGKILL, e) < 0 ? -1 : await(supervisor, -1, e);
 }
 
-/* One that is just being made, or cleaned up, has no process to be stopped: it soon has, or none is
- * left. */
+/* One that is just being made, started again, or cleaned up has no process to be stopped: it soon
+ * has, or none is left. */
+static int try_stop(int root, const char *id, int seconds, bool *wait, struct err *e)
+{
+	struct err why = {0};
+	struct instance_view v;
+	int supervisor, rc;
+
+	*wait = false;
+	if (instance_open(root, id, &v, &why) < 0) {
+		*wait = why.kind == ERR_EXISTS; /* somebody has locked it */
+		if (*wait)
+			return 0;
+		if (e)
+			*e = why;
+		return -1;
+	}
+	supervisor = v.running ? instance_supervisor(&v) : -1;
+	rc = supervisor < 0 ? 0 : stop(&v, supervisor, seconds, e);
+	*wait = v.running && rc == 0;
+	sys_close_ref(&supervisor);
+	instance_close(&v);
+	return rc;
+}
+
 int instance_stop(int root, const char *id, int seconds, struct err *e)
 {
 	double end = sys_now_ms() + STARTING_MS;
 
 	for (;;) {
-		struct instance_view v;
-		int supervisor, rc;
-		bool running;
+		bool wait;
+		int rc = try_stop(root, id, seconds, &wait, e);
 
-		if (instance_open(root, id, &v, e) < 0)
-			return -1;
-		running = v.running;
-		supervisor = running ? instance_supervisor(&v) : -1;
-		rc = supervisor < 0 ? 0 : stop(&v, supervisor, seconds, e);
-		sys_close_ref(&supervisor);
-		instance_close(&v);
-		if (rc || !running)
+		if (rc || !wait)
 			return rc;
 		if (sys_now_ms() > end)
 			return err_set(e, ERR_EXISTS, "container %s neither starts nor ends", id);

@@ -157,6 +157,11 @@ file" ] || fail "$out" "$err"
 	[ "$(tail -n 1 "$T/log")" = bye ]
 	run_split "$SVRUN" stop kind
 	expect_status 0
+	# in the moment when it starts again, or is looked at: its folder is locked, and its last state still there
+	flock "$SVRUN_ROOT/instances/kind" sh -c 'echo locked; sleep 0.3' >"$T/locked" &
+	until [ -s "$T/locked" ]; do sleep 0.01; done
+	run_split "$SVRUN" stop kind
+	expect_status 0 || fail "$err"
 	"$SVRUN" run --name deaf box sh -c 'trap "" TERM; echo up; while :; do /bin/busybox sleep 0.05; done' >"$T/log2" &
 	await_up deaf "$T/log2"
 	run_split "$SVRUN" stop --time 0 deaf
