@@ -247,7 +247,7 @@ sums() { # DIR FILE...
 	# a file of weights that is worth keeping half of
 	python3 - "$APP/w/model.safetensors" <<-'PY'
 		import json, os, sys
-		n = 12 << 20
+		n = 40 << 20
 		head = json.dumps({"t": {"dtype": "U8", "shape": [n], "data_offsets": [0, n]}}).encode()
 		open(sys.argv[1], "wb").write(len(head).to_bytes(8, "little") + head + os.urandom(n))
 	PY
@@ -259,7 +259,7 @@ sums() { # DIR FILE...
 	size=$(stat -c %s "$APP/w/model.safetensors")
 	export SVRUN_ROOT=$T/second
 	partial=$SVRUN_ROOT/cache/partial/sha256-$hex
-	front_faults "always GET /blobs/sha256:$hex slow 6000000"
+	front_faults "always GET /blobs/sha256:$hex slow 4000000" # of each piece
 	jq -n --arg h "$FRONT" '{registries: {($h): {"plain-http": true}}}' >"$SVRUN_CONFIG"
 	"$SVRUN" image pull --progress none "$FRONT/team/a:1" >/dev/null 2>&1 &
 	pid=$!
