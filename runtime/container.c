@@ -175,6 +175,8 @@ static int expect(struct container *c, enum sync_kind kind, int *fd, struct err 
 {
 	struct sync_msg m = {.kind = SYNC_NEVER};
 
+	if (c->o && c->o->wait && c->o->wait(c->o->wait_ctx, c->sync, e) < 0)
+		return -1;
 	if (sync_expect(c->sync, kind, &m, fd, e) == 0)
 		return 0;
 	return m.kind == SYNC_END ? explain_end(c, e) : -1;

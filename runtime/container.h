@@ -26,12 +26,17 @@ struct container_options {
 	int stdio[3]; /* what becomes the process's 0-2, unless it has a terminal */
 	unsigned preserve_fds;             /* descriptors from 3 on that stay open */
 	const struct seccomp_prog *filter; /* compiled from spec->seccomp; NULL: none */
-	int door;          /* where it waits for START once released (door.h), or -1 */
+	int door; /* where it waits for START once released (door.h), or -1 */
 	/* Makes more in the container's root when its mounts are there, before anything of the
 	 * image runs, in the child; NULL: nothing. own: ids of the mounts that are the container's
 	 * (mount-point.h); all others are volumes. */
 	int (*fill)(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e);
 	void *fill_ctx;
+	/* Waits until fd can be read, while the child works: a volume may answer slowly, and its
+	 * caller's signals be blocked. Its error ends the start; NULL: nothing else is waited for.
+	 */
+	int (*wait)(void *ctx, int fd, struct err *e);
+	void *wait_ctx;
 	bool no_pivot;     /* chroot instead of pivot_root: the root is on an initramfs */
 	bool keep_keyring; /* stay in our session keyring */
 	bool at_once;      /* do not wait for container_start(): it then only tells how that went */

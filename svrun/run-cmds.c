@@ -44,7 +44,7 @@ static int end(int rc, int status, const char *what, const char *name, struct er
 {
 	if (rc < 0 && name && e->kind != ERR_NONE) {
 		err_ctx(e, "%s %s", what, name);
-		if (status == 126 || status == 127) {
+		if (status >= 126) { /* not found, not executable, ended by a signal */
 			err_print(e, "svrun");
 			rc = 0;
 		}

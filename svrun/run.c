@@ -138,7 +138,9 @@ static int run_container(struct running *r, int *status, struct err *e)
 		.root = r->root,
 		.filter = r->spec->has_seccomp ? &filter : NULL,
 		.door = -1,
-		.at_once = true};
+		.at_once = true,
+		.wait = supervise_wait,
+		.wait_ctx = r->sup};
 	struct container *c;
 	int rc;
 
@@ -185,6 +187,8 @@ static int run_with_spec(struct running *r, int *status, struct err *e)
 		return -1;
 	r->sup = &sup;
 	rc = run_container(r, status, e);
+	if (rc < 0 && !r->started && sup.killed_by)
+		*status = 128 + sup.killed_by;
 	supervise_fini(&sup);
 	return rc;
 }

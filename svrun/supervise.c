@@ -22,6 +22,9 @@ static const double interrupt_window_ms = 2000;
 static const int kept[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGSEGV, SIGBUS,
 	SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
 
+/* Those that ask for the end. */
+static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
 int supervise_streams_open(struct err *e)
 {
 	for (;;) {
@@ -110,21 +113,28 @@ static int open_signals(struct supervise *s, struct err *e)
 		return err_sys(e, "block signals");
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends its stream, not svrun */
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return s->signals < 0 ? err_sys(e, "signalfd") : 0;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
+		sigaddset(&set, stops[i]);
+	s->stops = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signals < 0 || s->stops < 0 ? err_sys(e, "signalfd") : 0;
 }
 
 int supervise_init(struct supervise *s, const struct supervise_options *o, struct err *e)
 {
 	*s = (struct supervise){.stdio = {-1, -1, -1},
 		.signals = -1,
+		.stops = -1,
 		.master = -1,
 		.tty = {.fd = -1},
 		.interactive = o->interactive,
 		.as_is = o->as_is,
 		.terminal = o->terminal,
 		.stop_ms = o->stop_seconds * 1000};
-	if (open_signals(s, e) < 0)
+	if (open_signals(s, e) < 0) {
+		supervise_fini(s);
 		return -1;
+	}
 	for (int i = 0; i < 3; i++)
 		if (prepare_stream(s, i, e) < 0) {
 			supervise_fini(s);
@@ -144,6 +154,7 @@ void supervise_fini(struct supervise *s)
 		s->relays[i] = NULL;
 	}
 	sys_close_ref(&s->signals);
+	sys_close_ref(&s->stops);
 	sys_close_ref(&s->master);
 }
 
@@ -192,7 +203,10 @@ static bool unhandled(pid_t pid, int sig)
 
 static bool is_stop(int sig)
 {
-	return sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
+	for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
+		if (sig == stops[i])
+			return true;
+	return false;
 }
 
 static void send_signal(const struct supervised *p, int sig)
@@ -255,6 +269,22 @@ static void pass_signals(struct supervise *s, const struct supervised *p)
 		else
 			send_signal(p, sig);
 	}
+}
+
+int supervise_wait(void *supervise, int fd, struct err *e)
+{
+	struct supervise *s = supervise;
+	struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = s->stops, .events = POLLIN}};
+	struct signalfd_siginfo info;
+
+	while (poll(p, 2, -1) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "poll");
+	if (p[0].revents || sys_read(s->stops, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return 0;
+	s->killed_by = (int)info.ssi_signo;
+	return err_set(e, ERR_SYSTEM, "ended by SIG%s while the container was made",
+		sigabbrev_np(s->killed_by));
 }
 
 /* ---- the loop ---- */

@@ -16,6 +16,7 @@
 struct supervise {
 	int stdio[3]; /* what the container gets: for container_options */
 	int signals;  /* signalfd */
+	int stops;    /* another one, of those alone that end a start */
 	int master;   /* of the container's terminal, or -1 */
 	struct relay *relays[3];
 	struct tty tty;
@@ -47,6 +48,9 @@ struct supervise_options {
 /* Before container_create(): blocks the signals that will be passed on, prepares the streams. */
 int supervise_init(
 	struct supervise *s, const struct supervise_options *o, struct err *e) must_check;
+/* For container_options.wait: until fd can be read, or a signal to stop comes, which is then
+ * killed_by. Other signals wait for the container. Errors: SYSTEM, the signal's name. */
+int supervise_wait(void *supervise, int fd, struct err *e) must_check;
 /* After the start: until the process has ended and its output is written; it is reaped. *status is
  * its exit status, 128 + signal when one killed it; 125 instead of 0 when some of its output could
  * not be written, which is warned of.

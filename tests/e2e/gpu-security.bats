@@ -139,6 +139,33 @@ more_teardown() {
 	! grep '= 0$' "$T/trace" | grep -E 'ldconfig|nvidia|/bin/sh' || fail "$(<"$T/trace")"
 }
 
+@test "a start whose files answer slowly ends when it is told to, and leaves nothing" {
+	need_program strace
+	make_host
+	make_box box
+	"$SVRUN" run --rm --gpus 1 box true
+	mkdir "$T/volume"
+	# the runtime's child, when it looks at the links that the driver wants; strace keeps it when it is killed, too
+	strace -f -qq -e trace=readlinkat -e inject=readlinkat:delay_enter=2s -o "$T/trace" \
+		"$SVRUN" run --name slow --gpus 1 -v "$T/volume:/v" box true >"$T/log" 2>&1 &
+	local i pid=
+	for i in $(seq 500); do
+		pid=$(pgrep -P $! -x svrun) && pgrep -P "$pid" >/dev/null && break
+		sleep 0.02
+	done
+	for i in $(seq 500); do
+		grep -q readlinkat "$T/trace" && break
+		sleep 0.02
+	done
+	kill -TERM "$pid"
+	i=0
+	wait $! || i=$?
+	[ "$i" = 143 ] || fail "$i: $(<"$T/log")"
+	expect_in "$(<"$T/log")" "ended by SIGTERM while the container was made"
+	[ -z "$(ls "$SVRUN_ROOT/instances")" ]
+	expect_nothing_left "$SVRUN_ROOT"
+}
+
 # ---- specs ----
 
 @test "svrun run takes no CDI spec that leads to the host, and hooks know nothing of the image" {

@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -507,8 +508,50 @@ TEST(devices_of_an_image_must_be_devices)
 	assert_int_equal(sys_remove_tree(AT_FDCWD, dir), 0);
 }
 
+/* A volume that never answers. */
+static int fill_forever(void *ctx, int root, const uint64_t *own, size_t nown, struct err *e)
+{
+	(void)ctx;
+	(void)root;
+	(void)own;
+	(void)nown;
+	(void)e;
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static int somebody_wants_the_end(void *ctx, int fd, struct err *e)
+{
+	(void)fd;
+	++*(int *)ctx;
+	return err_set(e, ERR_SYSTEM, "told to end");
+}
+
+TEST(a_start_that_hangs_is_ended_by_whoever_waits_for_it)
+{
+	struct rig rig, *r = &rig;
+	struct container_options o;
+	int asked = 0;
+
+	rig_init(r, NULL);
+	o = rig_options(r);
+	o.fill = fill_forever;
+	o.wait = somebody_wants_the_end;
+	o.wait_ctx = &asked;
+	o.at_once = true;
+	assert_int_equal(container_create(&r->c, &o, &r->e), -1);
+	assert_string_equal(r->e.text, "told to end");
+	assert_int_equal(asked, 1);
+	/* nothing of it is left to be waited for */
+	assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	r->e = (struct err){0};
+	rig_fini(r);
+}
+
 RUN_TESTS(cmocka_unit_test(a_program_runs_and_its_status_comes_back),
 	cmocka_unit_test(one_that_starts_at_once_needs_no_second_word),
+	cmocka_unit_test(a_start_that_hangs_is_ended_by_whoever_waits_for_it),
 	cmocka_unit_test(inside_it_is_first_process_of_another_host),
 	cmocka_unit_test(the_root_is_read_only_and_the_tmpfs_is_not),
 	cmocka_unit_test(masked_files_are_the_null_device),
