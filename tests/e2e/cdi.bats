@@ -123,6 +123,47 @@ make_host() { # KIND
 	expect_oci_clean
 }
 
+@test "exec with CAP_MKNOD into a container with a GPU opens no other minor" {
+	local minor
+	mkdir "$T/nodes"
+	for minor in 1 2; do
+		mknod -m 666 "$T/nodes/nvidia$minor" c 195 "$minor"
+	done
+	put_spec '{"deviceNodes": [{"path": "/dev/nvidia1", "hostPath": "'"$T"'/nodes/nvidia1"}],
+		"mounts": [{"hostPath": "'"$T"'/nodes", "containerPath": "/nodes"}]}'
+	ask_for v.com/dev=0
+	change_config "$B" '.process.capabilities |= map_values(["CAP_KILL", "CAP_MKNOD", "CAP_DAC_OVERRIDE"])'
+	set_script "$B" 'sleep 1000'
+	cdi create --bundle "$B" "$ID" >"$T/log" 2>&1
+	oci start "$ID"
+	run_split oci exec --cap CAP_MKNOD "$ID" sh -c 'mknod /tmp/made c 195 2; cat /tmp/made /nodes/nvidia2 /nodes/nvidia1 /dev/nvidia1; :'
+	expect_status 0
+	expect_in "$err" "/tmp/made: Operation not permitted" "'/nodes/nvidia2': Operation not permitted" \
+		"'/dev/nvidia1': No such device or address"
+	oci delete --force "$ID"
+	expect_oci_clean
+}
+
+@test "a container of a user namespace has the device of a spec, and no other" {
+	mkdir "$T/nodes"
+	mknod -m 666 "$T/nodes/nvidia2" c 195 2
+	put_spec '{"deviceNodes": [{"path": "/dev/v0", "hostPath": "/dev/full", "permissions": "rw"}],
+		"mounts": [{"hostPath": "'"$T"'/nodes", "containerPath": "/nodes"}],
+		"env": ["V=x"], "hooks": [{"hookName": "createContainer", "path": "/usr/bin/nvidia-cdi-hook",
+			"args": ["nvidia-cdi-hook", "create-symlinks", "--link", "sh::/bin/linked"]}]}'
+	ask_for v.com/dev=0
+	change_config "$B" '.linux.namespaces += [{type: "user"}, {type: "cgroup"}]
+		| .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+	chown -R 100000:100000 "$B/rootfs"
+	chmod 755 "$T" "$B"
+	set_script "$B" 'ls -l /dev/v0; head -c 2 /dev/v0 | wc -c; echo $V; readlink /bin/linked; cat /nodes/nvidia2; mknod /tmp/x c 1 7'
+	run_split cdi run --bundle "$B" "$ID"
+	expect_in "$out" "1,   7" x sh
+	[ "$(sed -n 2p <<<"$out")" = 2 ] || fail "$out" "$err"
+	expect_in "$err" "'/nodes/nvidia2': Operation not permitted" "/tmp/x: Operation not permitted"
+	expect_oci_clean
+}
+
 # No such program is on this host: if it were run, create would fail.
 @test "the toolkit's hooks in an engine's config are done without any program" {
 	local hook=/usr/bin/nvidia-cdi-hook
