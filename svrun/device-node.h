@@ -5,8 +5,8 @@
 #include "gpu/edits.h"
 
 /* As docker has it: where in the container (the same path), which of read, write and mknod ("rw").
- * Texts are in mem. Errors: USAGE, NOT_FOUND; DENIED: a disk, or what leads to the host's memory,
- * its other devices or GPUs that nobody reserved. */
+ * Texts are in mem. Errors: USAGE, NOT_FOUND; DENIED: what is the host itself
+ * (gpu/refused.h), or a GPU that nobody reserved. */
 int device_node_parse(
 	struct edit_node *n, const char *text, struct arena *mem, struct err *e) must_check;
 
