@@ -418,3 +418,19 @@ d_run() {
 	says "one" d rm -f one
 	[ -z "$(d ps -aq)" ]
 }
+
+# Debian's containerd reads no CDI specs itself: what it is told goes to the runtime.
+@test "containerd: a device of a CDI spec, asked for by an annotation" {
+	containerd_setup
+	mkdir "$T/cdi"
+	jq -n '{cdiVersion: "0.5.0", kind: "v.com/dev", devices: [{name: "0", containerEdits: {
+		deviceNodes: [{path: "/dev/v0", hostPath: "/dev/full"}], env: ["V=given"]}}]}' >"$T/cdi/v.json"
+	printf '#!/bin/sh\nexec %s --cdi-spec-dir %s "$@"\n' "$OCI" "$T/cdi" >"$T/with-cdi"
+	chmod +x "$T/with-cdi"
+	run_split c run --runc-binary "$T/with-cdi" --rm --annotation cdi.k8s.io/plugin_dev=v.com/dev=0 "$NAME" one \
+		sh -c 'echo $V; ls /dev/v0; echo x >/dev/v0'
+	expect_in "$out" given /dev/v0
+	expect_in "$err" "No space left on device"
+	run_split c run --runc-binary "$T/with-cdi" --rm --annotation cdi.k8s.io/plugin_dev=v.com/dev=1 "$NAME" one true
+	expect_in "$err" "v.com/dev=1"
+}
