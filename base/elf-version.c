@@ -15,24 +15,6 @@ enum {
 	NOTE_MAX = 1 << 16,
 };
 
-int elf_version_compare(const char *a, const char *b)
-{
-	for (;;) {
-		uint64_t x = 0, y = 0;
-
-		while (*a >= '0' && *a <= '9' && x < UINT32_MAX)
-			x = x * 10 + (uint64_t)(*a++ - '0');
-		while (*b >= '0' && *b <= '9' && y < UINT32_MAX)
-			y = y * 10 + (uint64_t)(*b++ - '0');
-		if (x != y)
-			return x < y ? -1 : 1;
-		if (*a != '.' && *b != '.')
-			return 0;
-		a += *a == '.';
-		b += *b == '.';
-	}
-}
-
 /* ---- versions ---- */
 
 struct versions {
@@ -78,7 +60,7 @@ static void take_version(const struct versions *v, uint64_t name, char newest[EL
 		return;
 	text += strlen("GLIBC_");
 	n = strspn(text, "0123456789.");
-	if (n == 0 || text[n] || n >= ELF_GLIBC_MAX || elf_version_compare(text, newest) <= 0)
+	if (n == 0 || text[n] || n >= ELF_GLIBC_MAX || str_version_compare(text, newest) <= 0)
 		return;
 	memcpy(newest, text, n + 1);
 }

@@ -52,8 +52,6 @@ struct elf_glibc {
 };
 /* 1, 0 as elf_read(). */
 int elf_glibc(struct elf_glibc *g, const struct elf_input *in, struct err *e) must_check;
-/* Compare dotted numbers: "2.9" is less than "2.34". What is no digit ends a version. */
-int elf_version_compare(const char *a, const char *b);
 
 /* The description of the first note in a section of that name, if its owner is this one. Added to
  * out, whose max bounds it. 1, 0: there is none, -1. */

@@ -137,3 +137,34 @@ bool str_utf8(const char *s, size_t n)
 
 	return j != NULL;
 }
+
+/* The next number of *s: its digits without leading zeros (numbers may be longer than any type). */
+static size_t next_number(const char **s, const char **digits)
+{
+	size_t n;
+
+	*s += strspn(*s, "0");
+	*digits = *s;
+	n = strspn(*s, "0123456789");
+	*s += n;
+	if (**s == '.')
+		++*s;
+	else
+		*s = ""; /* the end, whatever stands there */
+	return n;
+}
+
+int str_version_compare(const char *a, const char *b)
+{
+	while (*a || *b) {
+		const char *x, *y;
+		size_t na = next_number(&a, &x), nb = next_number(&b, &y);
+		int order = na == nb ? memcmp(x, y, na) : 0;
+
+		if (na != nb)
+			return na < nb ? -1 : 1;
+		if (order)
+			return order < 0 ? -1 : 1;
+	}
+	return 0;
+}

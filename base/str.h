@@ -46,6 +46,10 @@ void str_plain(char *s, const char *keep);
 enum { STR_SHOWN = 160 + sizeof("...") };
 const char *str_shown(const char *name, char out[STR_SHOWN]);
 
+/* Versions of dotted numbers, as long as they like: "12.10" is more than "12.9", "12" as much as
+ * "12.0". What is no digit ends a version. < 0, 0, > 0. */
+int str_version_compare(const char *a, const char *b);
+
 /* Valid UTF-8 without NUL; control characters are the caller's business. */
 bool str_utf8(const char *s, size_t n);
 

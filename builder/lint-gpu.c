@@ -56,7 +56,7 @@ static unsigned long major_of(const char *version)
 /* Machine code runs on the same major number from its minor on; PTX on everything later. */
 static bool runs_on(const struct arch *a, const char *card)
 {
-	if (lint_version_cmp(a->number, card) > 0)
+	if (str_version_compare(a->number, card) > 0)
 		return false;
 	return a->ptx || major_of(a->number) == major_of(card);
 }
@@ -74,7 +74,7 @@ static void check_toolkit(struct lint_pass *p, const char *pointer, const struct
 
 	for (size_t i = 0; i < sizeof(toolkits) / sizeof(toolkits[0]); i++)
 		if (min && str_eq(toolkits[i].arch, a->number) &&
-			lint_version_cmp(min, toolkits[i].gone) >= 0)
+			str_version_compare(min, toolkits[i].gone) >= 0)
 			lint_found(p, pointer, lint_text(p, "a CUDA before %s", toolkits[i].gone),
 				"CUDA %s cannot compile for the arch %s", min, a->number);
 }
@@ -196,7 +196,7 @@ void lint_036(struct lint_pass *p)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (g->present && g->cuda_min && g->driver_min &&
 			major_of(g->cuda_min) == table[i].cuda &&
-			lint_version_cmp(g->driver_min, table[i].driver) < 0)
+			str_version_compare(g->driver_min, table[i].driver) < 0)
 			lint_found(p, "/gpu/driver/min", table[i].driver,
 				"driver %s cannot run CUDA %s", g->driver_min, g->cuda_min);
 }

@@ -74,23 +74,6 @@ const char *lint_has_npm(struct lint_pass *p, const char *const *globs)
 	return NULL;
 }
 
-/* ---- versions ---- */
-
-int lint_version_cmp(const char *a, const char *b)
-{
-	while (*a || *b) {
-		unsigned long x = strtoul(a, NULL, 10), y = strtoul(b, NULL, 10);
-
-		if (x != y)
-			return x < y ? -1 : 1;
-		a += strcspn(a, ".");
-		b += strcspn(b, ".");
-		a += *a == '.';
-		b += *b == '.';
-	}
-	return 0;
-}
-
 /* ---- weights ---- */
 
 static bool has_end(const char *path, const char *const *ends)

@@ -43,8 +43,6 @@ bool lint_matches(const char *s, const char *const *globs);
 bool lint_listed(const char *s, const char *const *words);
 /* Words with a blank between them. */
 const char *lint_join(struct lint_pass *p, const struct strings *words);
-/* "12.8" and "525.60.13": < 0, 0, > 0. What is missing is 0. */
-int lint_version_cmp(const char *a, const char *b);
 /* Is the file's name one of weights? */
 bool lint_is_weights(const char *path);
 /* Weights that are Python pickles, which run code when they are loaded. */

@@ -100,7 +100,7 @@ static int by_note(const struct note *n, uint64_t major, const char *host_cuda, 
 		*why = "the compat libraries' note says nothing about the host's driver";
 		return 0;
 	}
-	if (n->cuda && host_cuda && elf_version_compare(n->cuda, host_cuda) <= 0) {
+	if (n->cuda && host_cuda && str_version_compare(n->cuda, host_cuda) <= 0) {
 		*why = "the host's CUDA is not older than that of the compat libraries";
 		return 0;
 	}

@@ -124,7 +124,7 @@ static int note_glibc(struct search *s, const struct elf_input *in, const char *
 
 	if (elf_glibc(&g, in, s->e) < 0)
 		return err_ctx(s->e, "driver file %s", path);
-	if (elf_version_compare(g.needed, s->glibc) > 0)
+	if (str_version_compare(g.needed, s->glibc) > 0)
 		memcpy(s->glibc, g.needed, sizeof(s->glibc));
 	return 0;
 }

@@ -47,7 +47,7 @@ static int check_glibc(const struct gpu_edits *x, int root, struct err *e)
 	if (!x->glibc_needed)
 		return 0;
 	image_glibc(root, has);
-	if (!*has || elf_version_compare(has, x->glibc_needed) >= 0)
+	if (!*has || str_version_compare(has, x->glibc_needed) >= 0)
 		return 0;
 	err_set(e, ERR_UNSUPPORTED, "the GPU driver needs glibc %s, and the image has %s",
 		x->glibc_needed, has);

@@ -79,7 +79,7 @@ static int check_cc_min(struct judge *j, const struct rule *r, const struct cand
 	(void)e;
 	if (known != GPU_YES)
 		return known == GPU_NO ? GPU_YES : known;
-	return gpu_version_compare(*found, r->value) >= 0 ? GPU_YES : GPU_NO;
+	return str_version_compare(*found, r->value) >= 0 ? GPU_YES : GPU_NO;
 }
 
 static int check_cc_max(struct judge *j, const struct rule *r, const struct candidate *c,
@@ -90,7 +90,7 @@ static int check_cc_max(struct judge *j, const struct rule *r, const struct cand
 	(void)e;
 	if (known != GPU_YES)
 		return known == GPU_NO ? GPU_YES : known;
-	return gpu_version_compare(*found, r->value) <= 0 ? GPU_YES : GPU_NO;
+	return str_version_compare(*found, r->value) <= 0 ? GPU_YES : GPU_NO;
 }
 
 /* Machine code runs from its minor number on within its major; PTX on everything later. */
@@ -100,7 +100,7 @@ static bool runs_on(const char *arch, const char *cc)
 	char number[40];
 
 	snprintf(number, sizeof(number), "%.*s", (int)strcspn(arch, "+"), arch);
-	return gpu_version_compare(number, cc) <= 0 &&
+	return str_version_compare(number, cc) <= 0 &&
 	       (ptx || strtoul(number, NULL, 10) == strtoul(cc, NULL, 10));
 }
 
@@ -129,7 +129,7 @@ static int check_driver(struct judge *j, const struct rule *r, const struct cand
 	*hint = "a newer driver of NVIDIA has to be installed on the host";
 	if (!j->i->driver)
 		return GPU_UNKNOWN;
-	return gpu_version_compare(j->i->driver, r->value) >= 0 ? GPU_YES : GPU_NO;
+	return str_version_compare(j->i->driver, r->value) >= 0 ? GPU_YES : GPU_NO;
 }
 
 static void found_cuda(struct judge *j, const struct candidate *c, const char **found)
@@ -147,11 +147,11 @@ static int check_cuda_min(struct judge *j, const struct rule *r, const struct ca
 
 	(void)e;
 	found_cuda(j, c, found);
-	if (!is_nvidia(c) || (j->cuda && gpu_version_compare(j->cuda, r->value) >= 0))
+	if (!is_nvidia(c) || (j->cuda && str_version_compare(j->cuda, r->value) >= 0))
 		return GPU_YES;
 	/* With the image's own user-space driver, where the hardware takes one. */
 	if (l->forward_compat && l->driver_min && c->facts.datacenter && j->i->driver &&
-		gpu_version_compare(j->i->driver, l->driver_min) >= 0)
+		str_version_compare(j->i->driver, l->driver_min) >= 0)
 		return GPU_YES;
 	*hint = j->cuda && !j->cuda_or_newer
 			? "a newer driver of NVIDIA has to be installed on the host"
@@ -166,7 +166,7 @@ static int check_cuda_max(struct judge *j, const struct rule *r, const struct ca
 	found_cuda(j, c, found);
 	if (!is_nvidia(c))
 		return GPU_YES;
-	if (j->cuda && gpu_version_compare(j->cuda, r->value) > 0)
+	if (j->cuda && str_version_compare(j->cuda, r->value) > 0)
 		return GPU_NO;
 	if (j->cuda && !j->cuda_or_newer)
 		return GPU_YES;

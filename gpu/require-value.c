@@ -27,37 +27,6 @@ bool gpu_is_version(const char *s)
 	return *s && s[strlen(s) - 1] != '.';
 }
 
-/* The next number of *s: its digits without leading zeros (numbers may be longer than any type). */
-static size_t next_number(const char **s, const char **digits)
-{
-	size_t n;
-
-	*s += strspn(*s, "0");
-	*digits = *s;
-	n = strspn(*s, "0123456789");
-	*s += n;
-	if (**s == '.')
-		++*s;
-	else
-		*s = ""; /* the end, whatever stands there */
-	return n;
-}
-
-int gpu_version_compare(const char *a, const char *b)
-{
-	while (*a || *b) {
-		const char *x, *y;
-		size_t na = next_number(&a, &x), nb = next_number(&b, &y);
-		int order = na == nb ? memcmp(x, y, na) : 0;
-
-		if (na != nb)
-			return na < nb ? -1 : 1;
-		if (order)
-			return order < 0 ? -1 : 1;
-	}
-	return 0;
-}
-
 static bool holds(enum relation r, int order)
 {
 	switch (r) {
@@ -134,7 +103,7 @@ static int ask(const struct predicate *p, const struct gpu_properties *of, struc
 				e, ERR_CORRUPT, "%s is only compared with = and !=", k->name);
 		if (!k->has || (k->version && !gpu_is_version(k->has)))
 			return UNKNOWN;
-		return holds(p->relation, k->version ? gpu_version_compare(k->has, p->value)
+		return holds(p->relation, k->version ? str_version_compare(k->has, p->value)
 						     : strcasecmp(k->has, p->value))
 			       ? YES
 			       : NO;

@@ -48,7 +48,5 @@ int gpu_require_value(const char *value, const struct gpu_properties *p, const c
 
 /* Dotted numbers: "12", "535.129.03". */
 bool gpu_is_version(const char *text);
-/* Versions of dotted numbers, missing ones 0: like strcmp. */
-int gpu_version_compare(const char *a, const char *b);
 
 #endif

@@ -571,15 +571,6 @@ TEST(a_verdict_is_json_whatever_bytes_the_image_has)
 	gpu_verdict_fini(&v);
 }
 
-TEST(versions_are_compared_by_their_numbers)
-{
-	assert_true(gpu_version_compare("12.10", "12.9") > 0);
-	assert_int_equal(gpu_version_compare("12", "12.0.0"), 0);
-	assert_int_equal(gpu_version_compare("012.08", "12.8"), 0);
-	assert_true(gpu_version_compare("535.129.03", "535.129.3.1") < 0);
-	assert_int_equal(gpu_version_compare("x", ""), 0); /* ends */
-}
-
 RUN_TESTS(cmocka_unit_test(requirements_are_alternatives_of_predicates),
 	cmocka_unit_test(a_value_without_end_is_refused),
 	cmocka_unit_test(the_variable_of_real_images_is_understood),
@@ -589,5 +580,4 @@ RUN_TESTS(cmocka_unit_test(requirements_are_alternatives_of_predicates),
 	cmocka_unit_test(variables_of_an_image_are_requirements_of_each_gpu),
 	cmocka_unit_test(malformed_variables_are_refused_by_name_on_any_host),
 	cmocka_unit_test(an_error_lists_all_that_is_not_met_with_found_and_needed),
-	cmocka_unit_test(a_verdict_is_json_whatever_bytes_the_image_has),
-	cmocka_unit_test(versions_are_compared_by_their_numbers))
+	cmocka_unit_test(a_verdict_is_json_whatever_bytes_the_image_has))

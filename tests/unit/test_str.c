@@ -89,7 +89,17 @@ TEST(a_copy_that_does_not_fit_says_so)
 	assert_string_equal(b, "abc");
 }
 
+TEST(versions_are_compared_by_their_numbers)
+{
+	assert_true(str_version_compare("12.10", "12.9") > 0);
+	assert_int_equal(str_version_compare("12", "12.0.0"), 0);
+	assert_int_equal(str_version_compare("012.08", "12.8"), 0);
+	assert_true(str_version_compare("535.129.03", "535.129.3.1") < 0);
+	assert_int_equal(str_version_compare("x", ""), 0); /* ends */
+}
+
 RUN_TESTS(cmocka_unit_test(a_decimal_is_digits_only_and_within_the_limit),
 	cmocka_unit_test(a_list_of_ranges_is_taken_one_by_one),
 	cmocka_unit_test(did_you_mean_needs_a_near_name), cmocka_unit_test(utf8_is_strict),
-	cmocka_unit_test(a_copy_that_does_not_fit_says_so))
+	cmocka_unit_test(a_copy_that_does_not_fit_says_so),
+	cmocka_unit_test(versions_are_compared_by_their_numbers))
