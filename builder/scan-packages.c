@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "builder/control.h"
 #include "builder/python-name.h"
 #include "builder/sbom.h"
 #include "images/attached.h"
@@ -11,7 +10,7 @@
 #include "images/image.h"
 #include "images/packages.h"
 
-enum { STATUS_MAX = 128 << 20, RELEASE_MAX = 64 << 10, SBOM_DEPTH_MAX = 16 };
+enum { RELEASE_MAX = 64 << 10, SBOM_DEPTH_MAX = 16 };
 
 static int add(struct scan_packages *l, struct scan_package p, struct err *e)
 {
@@ -58,71 +57,25 @@ struct listing {
 	struct pool *pool;
 };
 
-/* 1 with a small file's text; 0: there is none, or it is absurdly long; -1. */
-static int read_file(
-	struct listing *x, const struct node *n, size_t max, struct buf *b, struct err *e)
-{
-	n = n && n->link ? n->link : n;
-	if (!n || n->a.type != NODE_FILE || n->a.size > max)
-		return 0;
-	*b = BUF_INIT(max + 1);
-	if (buf_reserve(b, (size_t)n->a.size + 1, e) < 0 || export_read(x->pool, n, b->data, e) < 0)
-		return -1;
-	b->len = (size_t)n->a.size;
-	b->data[b->len] = '\0';
-	return 1;
-}
-
-/* "Source: name (version)", the version only where it is another. */
+/* "name (version)", the version only where it is another. */
 static void take_source(struct scan_packages *l, struct scan_package *p, char *text)
 {
-	char *open = text ? strchr(text, '(') : NULL, *close = open ? strchr(open, ')') : NULL;
+	char *open = strchr(text, '('), *close = open ? strchr(open, ')') : NULL;
 
-	if (!text)
-		return;
 	text[strcspn(text, " (")] = '\0';
 	p->source = text;
 	if (close)
 		p->source_version = arena_strndup(&l->arena, open + 1, (size_t)(close - open - 1));
 }
 
-static int take_status(struct scan_packages *l, const struct buf *text, struct err *e)
+static int add_deb(struct scan_packages *l, const struct package *p, struct err *e)
 {
-	struct slice all = {text->data, text->len}, stanza;
+	struct scan_package got = {
+		.kind = VERSION_DEB, .name = keep(l, p->name), .version = keep(l, p->version)};
 
-	while (control_next(&all, &stanza)) {
-		const char *status = control_str(&l->arena, stanza, "Status");
-		struct scan_package p = {.kind = VERSION_DEB,
-			.name = control_str(&l->arena, stanza, "Package"),
-			.version = control_str(&l->arena, stanza, "Version")};
-
-		take_source(l, &p, control_str(&l->arena, stanza, "Source"));
-		/* of what was removed, only its configuration is left */
-		if (p.name && p.version && (!status || str_ends(status, " installed")) &&
-			add(l, p, e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int list_status(struct listing *x, const struct node *n, struct err *e)
-{
-	auto_buf struct buf b = {0};
-	int rc = read_file(x, n, STATUS_MAX, &b, e);
-
-	return rc > 0 ? take_status(x->l, &b, e) : rc;
-}
-
-static int list_debs(struct listing *x, struct err *e)
-{
-	struct node *d = tree_resolve(x->t, "var/lib/dpkg/status.d");
-
-	if (list_status(x, tree_resolve(x->t, "var/lib/dpkg/status"), e) < 0)
-		return -1;
-	for (struct node *n = d && d->a.type == NODE_DIR ? d->child : NULL; n; n = n->next)
-		if (!str_ends(n->name, ".md5sums") && list_status(x, n, e) < 0)
-			return -1;
-	return 0;
+	if (p->source)
+		take_source(l, &got, arena_strdup(&l->arena, p->source));
+	return add(l, got, e);
 }
 
 /* Where Debian's own packages put modules: their advisories are Debian's. */
@@ -138,25 +91,30 @@ static bool is_debians(const struct listing *x, const char *where)
 	return false;
 }
 
-static int list_others(struct listing *x, struct err *e)
+static int take_package(struct listing *x, const struct package *p, struct err *e)
+{
+	if (str_eq(p->kind, "deb"))
+		return add_deb(x->l, p, e);
+	if (is_debians(x, p->where))
+		return 0;
+	if (str_eq(p->kind, "python"))
+		return add_python(x->l, p->name, p->version, e);
+	return add(x->l,
+		(struct scan_package){.kind = VERSION_NPM,
+			.name = keep(x->l, p->name),
+			.version = keep(x->l, p->version)},
+		e);
+}
+
+static int list_packages(struct listing *x, struct err *e)
 {
 	struct packages l;
 	int rc = packages_list(&l, x->t, x->pool, e);
 
-	for (size_t i = 0; rc == 0 && i < l.n; i++) {
-		const struct package *p = &l.v[i];
-
-		if (is_debians(x, p->where))
-			continue;
-		if (str_eq(p->kind, "python"))
-			rc = add_python(x->l, p->name, p->version, e);
-		else if (str_eq(p->kind, "npm"))
-			rc = add(x->l,
-				(struct scan_package){.kind = VERSION_NPM,
-					.name = keep(x->l, p->name),
-					.version = keep(x->l, p->version)},
-				e);
-	}
+	for (size_t i = 0; rc == 0 && i < l.n; i++)
+		x->l->database = x->l->database || str_eq(l.v[i].kind, "deb");
+	for (size_t i = 0; rc == 0 && i < l.n; i++)
+		rc = take_package(x, &l.v[i], e);
 	packages_fini(&l);
 	return rc;
 }
@@ -187,7 +145,7 @@ static int read_release(struct listing *x, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < sizeof(paths) / sizeof(paths[0]); i++)
-		rc = read_file(x, tree_resolve(x->t, paths[i]), RELEASE_MAX, &b, e);
+		rc = export_read_small(x->pool, tree_resolve(x->t, paths[i]), RELEASE_MAX, &b, e);
 	if (rc <= 0)
 		return rc;
 
@@ -461,10 +419,7 @@ static void settle(struct scan_packages *l)
 static int list_tree(struct listing *x, struct store *s, const struct digest *manifest,
 	const struct bill *bill, struct err *e)
 {
-	if (read_release(x, e) < 0 || list_debs(x, e) < 0)
-		return -1;
-	x->l->database = x->l->n > 0;
-	if (list_others(x, e) < 0)
+	if (read_release(x, e) < 0 || list_packages(x, e) < 0)
 		return -1;
 	return bill ? take_bill(x->l, bill, e) : take_sboms(x->l, s, manifest, e);
 }

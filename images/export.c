@@ -31,6 +31,20 @@ int export_read(struct pool *p, const struct node *n, void *out, struct err *e)
 	return 0;
 }
 
+int export_read_small(
+	struct pool *p, const struct node *n, size_t max, struct buf *b, struct err *e)
+{
+	n = n && n->link ? n->link : n;
+	if (!n || n->a.type != NODE_FILE || n->a.size > max)
+		return 0;
+	*b = BUF_INIT(max + 1);
+	if (buf_reserve(b, (size_t)n->a.size, e) < 0 || export_read(p, n, b->data, e) < 0)
+		return -1;
+	b->len = (size_t)n->a.size;
+	b->data[b->len] = '\0';
+	return 1;
+}
+
 static int write_file(struct outlet *o, struct pool *p, const struct node *n, unsigned char *data,
 	struct progress *pr, struct err *e)
 {

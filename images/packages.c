@@ -1,10 +1,13 @@
 #include "images/packages.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "images/export.h"
+
+#define BLANKS " \t\r"
 
 enum { STATUS_MAX = 128 << 20, PACKAGE_JSON_MAX = 4 << 20 };
 
@@ -14,37 +17,23 @@ struct listing {
 	struct pool *pool;
 };
 
-static void add(struct listing *x, const char *kind, const char *name, const char *where,
+static struct package *add(struct listing *x, const char *kind, const char *name, const char *where,
 	const char *version)
 {
 	struct packages *l = x->l;
 
 	mem_grow(&l->v, &l->cap, l->n);
-	l->v[l->n++] = (struct package){.kind = kind,
+	l->v[l->n] = (struct package){.kind = kind,
 		.name = arena_strdup(&l->arena, name),
 		.where = arena_strdup(&l->arena, where),
 		.version = arena_strdup(&l->arena, version)};
-}
-
-/* 1 with all of a file in b, 0 when it is longer than max, or no file; -1. */
-static int read_file(
-	struct listing *x, const struct node *n, size_t max, struct buf *b, struct err *e)
-{
-	n = n && n->link ? n->link : n;
-	if (!n || n->a.type != NODE_FILE || n->a.size > max)
-		return 0;
-	*b = BUF_INIT(max + 1);
-	if (buf_reserve(b, (size_t)n->a.size, e) < 0 || export_read(x->pool, n, b->data, e) < 0)
-		return -1;
-	b->len = (size_t)n->a.size;
-	b->data[b->len] = '\0';
-	return 1;
+	return &l->v[l->n++];
 }
 
 /* ---- dpkg ---- */
 
 struct paragraph {
-	char *package, *version, *arch, *status;
+	char *package, *version, *arch, *status, *source;
 };
 
 static void end_paragraph(struct listing *x, struct paragraph *p)
@@ -52,9 +41,24 @@ static void end_paragraph(struct listing *x, struct paragraph *p)
 	/* of what was removed, only its configuration is left; status.d has no such line */
 	bool installed = !p->status || str_ends(p->status, " installed");
 
-	if (p->package && p->version && installed)
-		add(x, "deb", p->package, p->arch ? p->arch : "", p->version);
+	if (p->package && p->version && installed) {
+		struct package *got = add(x, "deb", p->package, p->arch ? p->arch : "", p->version);
+
+		if (p->source)
+			got->source = arena_strdup(&x->l->arena, p->source);
+	}
 	*p = (struct paragraph){0};
+}
+
+static char *trimmed(char *s)
+{
+	size_t n;
+
+	s += strspn(s, BLANKS);
+	for (n = strlen(s); n && strchr(BLANKS, s[n - 1]);)
+		n--;
+	s[n] = '\0';
+	return s;
 }
 
 static void take_field(struct paragraph *p, char *line)
@@ -62,27 +66,34 @@ static void take_field(struct paragraph *p, char *line)
 	const struct {
 		const char *key;
 		char **to;
-	} fields[] = {{"Package: ", &p->package}, {"Version: ", &p->version},
-		{"Architecture: ", &p->arch}, {"Status: ", &p->status}};
+	} fields[] = {{"Package", &p->package}, {"Version", &p->version},
+		{"Architecture", &p->arch}, {"Status", &p->status}, {"Source", &p->source}};
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (str_starts(line, fields[i].key))
-			*fields[i].to = line + strlen(fields[i].key);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		size_t n = strlen(fields[i].key);
+
+		if (!*fields[i].to && strncasecmp(line, fields[i].key, n) == 0 && line[n] == ':')
+			*fields[i].to = trimmed(line + n + 1);
+	}
 }
 
-/* deb-src-control(5)'s paragraphs; text is cut into lines. */
-static void parse_status(struct listing *x, char *text)
+/* deb-src-control(5)'s paragraphs; text is cut into lines. A zero byte ends a line, not the text:
+ * nothing behind it may be hidden from who looks for it. */
+static void parse_status(struct listing *x, char *text, size_t n)
 {
 	struct paragraph p = {0};
+	char *end = text + n;
 
-	for (char *line = text, *next; line; line = next) {
-		next = strchr(line, '\n');
+	for (char *line = text, *next; line < end; line = next) {
+		next = memchr(line, '\n', (size_t)(end - line));
 		if (next)
 			*next++ = '\0';
-		if (!*line)
-			end_paragraph(x, &p);
 		else
+			next = end;
+		if (line[strspn(line, BLANKS)])
 			take_field(&p, line);
+		else
+			end_paragraph(x, &p);
 	}
 	end_paragraph(x, &p);
 }
@@ -90,10 +101,10 @@ static void parse_status(struct listing *x, char *text)
 static int list_status(struct listing *x, const struct node *n, struct err *e)
 {
 	auto_buf struct buf b = {0};
-	int rc = read_file(x, n, STATUS_MAX, &b, e);
+	int rc = export_read_small(x->pool, n, STATUS_MAX, &b, e);
 
 	if (rc > 0)
-		parse_status(x, b.data);
+		parse_status(x, b.data, b.len);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -129,7 +140,7 @@ static int list_npm(struct listing *x, const struct node *n, struct err *e)
 	auto_json json_t *doc = NULL;
 	const char *name, *version;
 	char path[TREE_PATH_MAX + 1];
-	int rc = read_file(x, n, PACKAGE_JSON_MAX, &b, e);
+	int rc = export_read_small(x->pool, n, PACKAGE_JSON_MAX, &b, e);
 
 	if (rc <= 0)
 		return rc;

@@ -11,6 +11,7 @@ struct package {
 	const char *name;
 	const char *where; /* deb: the architecture; else the folder that it is in */
 	const char *version;
+	const char *source; /* deb: "NAME" or "NAME (VERSION)" of its source, where that is said */
 };
 
 struct packages {

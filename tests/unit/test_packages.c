@@ -62,6 +62,28 @@ TEST(dpkg_lists_what_is_installed)
 	fixture_fini(f);
 }
 
+TEST(dpkg_says_of_what_source_a_package_is)
+{
+	struct fixture fix, *f = &fix;
+	struct packages l;
+
+	fixture_init(f);
+	put_text(f, "var/lib/dpkg/status",
+		"Package: libssl3\nsource:  openssl (3.0-1) \nVersion: 3.0-1+b1\t\nSource: no\n "
+		"\t\n"
+		"Package: plain\nVersion: 1\r\n");
+	tree_sort(f->t);
+	need(pool_commit(f->p, &f->e));
+	need(packages_list(&l, f->t, f->p, &f->e));
+	assert_int_equal(l.n, 2);
+	assert_string_equal(l.v[0].source, "openssl (3.0-1)");
+	assert_string_equal(l.v[0].version, "3.0-1+b1");
+	assert_null(l.v[1].source);
+	assert_string_equal(l.v[1].version, "1");
+	packages_fini(&l);
+	fixture_fini(f);
+}
+
 TEST(npm_packages_are_what_node_modules_holds)
 {
 	struct fixture fix, *f = &fix;
@@ -97,5 +119,6 @@ TEST(python_packages_are_told_by_their_folders)
 
 RUN_TESTS(cmocka_unit_test(an_empty_image_has_no_packages),
 	cmocka_unit_test(dpkg_lists_what_is_installed),
+	cmocka_unit_test(dpkg_says_of_what_source_a_package_is),
 	cmocka_unit_test(npm_packages_are_what_node_modules_holds),
 	cmocka_unit_test(python_packages_are_told_by_their_folders))
