@@ -1,6 +1,5 @@
 #include "builder/sandbox-folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -92,8 +91,9 @@ int sandbox_folder_cgroup(const struct sandbox_folder *f, struct cgroup_place *p
 	return cgroup_of(f->all, f->id, p, e);
 }
 
-static int sweep_one(struct store *s, int all, const char *id, struct err *e)
+static int sweep_one(void *store, int all, const char *id, struct err *e)
 {
+	struct store *s = store;
 	struct cgroup_place place;
 	auto_fd int dir = sys_openat(all, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
@@ -114,18 +114,7 @@ static int sweep_one(struct store *s, int all, const char *id, struct err *e)
 
 int sandbox_sweep(struct store *s, struct err *e)
 {
-	struct dirent *d;
-	DIR *dir;
-	int rc = store_folder(s, "steps", &dir, e);
-
-	if (rc <= 0)
-		return rc;
-	rc = 0;
-	while (rc == 0 && (d = readdir(dir)))
-		if (d->d_name[0] != '.')
-			rc = sweep_one(s, dirfd(dir), d->d_name, e);
-	closedir(dir);
-	return rc;
+	return store_folder_each(s, "steps", sweep_one, s, e);
 }
 
 /* ---- the tree as a mount ---- */

@@ -1,6 +1,5 @@
 #include "builder/step-mounts.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -67,8 +66,9 @@ int step_mount_open(struct store *s, const char *id, bool wait, int *out, struct
 	return 1;
 }
 
-static int sweep_one(struct store *s, int dirfd, const char *id, struct err *e)
+static int sweep_one(void *store, int dirfd, const char *id, struct err *e)
 {
+	struct store *s = store;
 	auto_fd int lock = sys_openat(dirfd, id, O_RDWR | O_NOFOLLOW, 0);
 
 	if (lock < 0)
@@ -80,16 +80,5 @@ static int sweep_one(struct store *s, int dirfd, const char *id, struct err *e)
 
 int step_mounts_sweep(struct store *s, struct err *e)
 {
-	struct dirent *d;
-	DIR *dir;
-	int rc = store_folder(s, LOCKS, &dir, e);
-
-	if (rc <= 0)
-		return rc;
-	rc = 0;
-	while (rc == 0 && (d = readdir(dir)))
-		if (d->d_name[0] != '.')
-			rc = sweep_one(s, dirfd(dir), d->d_name, e);
-	closedir(dir);
-	return rc;
+	return store_folder_each(s, LOCKS, sweep_one, s, e);
 }

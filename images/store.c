@@ -197,6 +197,23 @@ int store_folder(struct store *s, const char *name, DIR **dir, struct err *e)
 	return -1;
 }
 
+int store_folder_each(struct store *s, const char *name,
+	int (*fn)(void *ctx, int dirfd, const char *name, struct err *e), void *ctx, struct err *e)
+{
+	struct dirent *d;
+	DIR *dir;
+	int rc = store_folder(s, name, &dir, e);
+
+	if (rc <= 0)
+		return rc;
+	rc = 0;
+	while (rc == 0 && (d = readdir(dir)))
+		if (d->d_name[0] != '.')
+			rc = fn(ctx, dirfd(dir), d->d_name, e);
+	closedir(dir);
+	return rc;
+}
+
 int store_work_lock(struct store *s, const struct digest *d, struct err *e)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};

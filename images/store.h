@@ -52,6 +52,11 @@ int store_lock(struct store *s, struct err *e) must_check;
 /* List a folder of the store, which is never reached through a link. 1: *dir, to closedir(); 0:
  * there is none. */
 int store_folder(struct store *s, const char *name, DIR **dir, struct err *e) must_check;
+/* Call fn for each name of such a folder that does not begin with a dot, until it returns other
+ * than 0, which is then returned; dirfd is the folder. */
+int store_folder_each(struct store *s, const char *name,
+	int (*fn)(void *ctx, int dirfd, const char *name, struct err *e), void *ctx,
+	struct err *e) must_check;
 
 /* Wait until no other process or thread works on what has this digest (a pull of an image, of a
  * layer), and keep the others waiting until the returned fd is closed. Who waited looks again at
