@@ -9,6 +9,7 @@
 #include "gpu/facts.h"
 #include "gpu/fill-proc.h"
 #include "gpu/ldcache.h"
+#include "gpu/path.h"
 
 #define PROFILE "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"
 /* Lines that the loader's folder file keeps for us: what to take back. */
@@ -106,20 +107,6 @@ static int note(struct buf *notes, const char *what, const char *a, const char *
 	return buf_add(notes, line, strlen(line), e);
 }
 
-/* In what is new at every start: there is nothing to take back. */
-static bool is_new(const struct edit_link *l)
-{
-	static const char *const others[] = {"/dev", "/proc", "/sys"};
-
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		size_t n = strlen(others[i]);
-
-		if (str_starts(l->path, others[i]) && (l->path[n] == '/' || !l->path[n]))
-			return true;
-	}
-	return false;
-}
-
 /* lasting: only those that are not new at every start. */
 static int make_links(struct root_files *f, const struct gpu_edits *x, bool lasting,
 	struct buf *notes, struct err *e)
@@ -130,7 +117,7 @@ static int make_links(struct root_files *f, const struct gpu_edits *x, bool last
 	for (size_t i = 0; i < x->nlinks; i++) {
 		const struct edit_link *l = &x->links[i];
 
-		if (lasting && is_new(l))
+		if (lasting && path_is_new(l->path))
 			continue;
 		int rc = root_link(f, l->path, l->target, e);
 
@@ -141,7 +128,8 @@ static int make_links(struct root_files *f, const struct gpu_edits *x, bool last
 			missing++;
 			continue;
 		}
-		if (is_plain(l->path) && is_plain(l->target) && !is_new(l) &&
+		/* of what is new at every start there is nothing to take back */
+		if (is_plain(l->path) && is_plain(l->target) && !path_is_new(l->path) &&
 			note(notes, NOTE_LINK, l->path, l->target, e) < 0)
 			return -1;
 	}
@@ -251,7 +239,7 @@ int gpu_edits_fill_new(
 	if (let_go_of_view(x, e) < 0 || root_files_open(&f, root, own, nown, e) < 0)
 		return -1;
 	for (size_t i = 0; i < x->nlinks; i++)
-		if (is_new(&x->links[i]) &&
+		if (path_is_new(x->links[i].path) &&
 			root_link(&f, x->links[i].path, x->links[i].target, e) < 0)
 			return -1;
 	return fill_proc(&f, x, e);

@@ -1,6 +1,5 @@
 #include "gpu/path.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* The next name of a path, past "/" and "/./"; false at its end. */
@@ -29,6 +28,19 @@ enum path_relation path_relate(const char *a, const char *b)
 		a += n;
 		b += k;
 	}
+}
+
+bool path_is_new(const char *path)
+{
+	static const char *const roots[] = {"/dev", "/proc", "/sys"};
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		enum path_relation r = path_relate(path, roots[i]);
+
+		if (r == PATH_SAME || r == PATH_BELOW)
+			return true;
+	}
+	return false;
 }
 
 size_t path_depth(const char *path)

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "gpu/ldcache.h"
+#include "gpu/path.h"
 #include "images/digest.h"
 #include "runtime/fs-mount.h"
 
@@ -21,13 +22,8 @@ enum { NAMES_MAX = 4 << 20, LAYERS_KEPT = 64, MAKING_SECONDS = 600 };
 /* Below the root, without ways up; and not in what is another mount in a container. */
 static bool is_plain(const char *path)
 {
-	static const char *const others[] = {"/dev", "/proc", "/sys", NULL};
-
-	for (size_t i = 0; others[i]; i++)
-		if (str_starts(path, others[i]) &&
-			(path[strlen(others[i])] == '/' || !path[strlen(others[i])]))
-			return false;
-	return path[0] == '/' && path[1] && !strstr(path, "//") && !strstr(path, "/.");
+	return !path_is_new(path) && path[0] == '/' && path[1] && !strstr(path, "//") &&
+	       !strstr(path, "/.");
 }
 
 /* The folder that path is in, each name made where it is missing; none may be a link. -1: one of
@@ -55,16 +51,7 @@ static bool fits(int rc)
 	return rc == 0 || errno == EEXIST;
 }
 
-/* What has no place here is made when the root is filled. */
-static int add_link(int top, const struct edit_link *l, struct err *e)
-{
-	auto_fd int dir = parent_of(top, l->path);
-
-	if (dir < 0 || fits(sys_symlinkat(l->target, dir, strrchr(l->path, '/') + 1)))
-		return 0;
-	return err_sys(e, "make link %s", l->path);
-}
-
+/* What has no place here is made at the start. */
 static int add_mount(int top, const struct edit_mount *m, struct err *e)
 {
 	auto_fd int dir = parent_of(top, m->destination);
@@ -79,21 +66,17 @@ static int add_mount(int top, const struct edit_mount *m, struct err *e)
 	return file >= 0 || errno == EEXIST ? 0 : err_sys(e, "make %s", name);
 }
 
-static int add_all(int top, const struct gpu_edits *x, struct err *e)
+static int add_mounts(int top, const struct gpu_edits *x, struct err *e)
 {
 	for (size_t i = 0; i < x->nmounts; i++)
 		if (is_plain(x->mounts[i].destination) && add_mount(top, &x->mounts[i], e) < 0)
-			return -1;
-	for (size_t i = 0; i < x->nlinks; i++)
-		if (is_plain(x->links[i].path) && add_link(top, &x->links[i], e) < 0)
 			return -1;
 	return 0;
 }
 
 /* ---- making one ---- */
 
-/* The image with the layer over it, to be written to; -1 where no overlay can be made (RUN is on
- * one): then the layer has links and mount points alone, and no folder work/. */
+/* The image with the layer over it, to be written to. -1: no overlay can be made here. */
 static int mount_over(int layer, const char *lower)
 {
 	char options[3][64];
@@ -107,20 +90,16 @@ static int mount_over(int layer, const char *lower)
 	return low < 0 ? -1 : fs_mount("overlay", "overlay", data, 5, MOUNT_ATTR_NODEV, NULL);
 }
 
+/* 1; 0: no overlay can be made here; -1. */
 static int fill(int layer, const struct gpu_edits *x, const char *lower, struct err *e)
 {
 	if (sys_mkdirat(layer, "root", 0755) < 0 || sys_mkdirat(layer, "work", 0700) < 0)
 		return err_sys(e, "make a layer's folders");
-	auto_fd int over = mount_over(layer, lower);
-	auto_fd int root = over >= 0 ? -1 : sys_openat(layer, "root", O_RDONLY | O_DIRECTORY, 0);
+	auto_fd int root = mount_over(layer, lower);
 
-	if (over < 0 && root < 0)
-		return err_sys(e, "a layer's root");
-	if (add_all(over >= 0 ? over : root, x, e) < 0)
-		return -1;
-	if (over >= 0)
-		return gpu_edits_fill_files(x, over, e);
-	return sys_unlinkat(layer, "work", AT_REMOVEDIR) < 0 ? err_sys(e, "a layer's work") : 0;
+	if (root < 0)
+		return 0;
+	return add_mounts(root, x, e) < 0 || gpu_edits_fill_files(x, root, e) < 0 ? -1 : 1;
 }
 
 /* One that no container uses: who does has locked it. Of those in the making, what a killed svrun
@@ -151,7 +130,7 @@ static void sweep(int layers)
 		closedir(d);
 }
 
-/* Made under another name, and given its own when it is whole. */
+/* Made under another name, and given its own when it is whole. 1, 0, -1 as fill(). */
 static int make(
 	int layers, const char *name, const struct gpu_edits *x, const char *lower, struct err *e)
 {
@@ -165,12 +144,12 @@ static int make(
 	if (layer < 0 || sys_flock(layer, LOCK_SH) < 0)
 		return err_sys(e, "layers/%s", tmp);
 	rc = fill(layer, x, lower, e);
-	if (rc == 0 && sys_renameat(layers, tmp, layers, name) == 0)
-		return 0;
+	if (rc > 0 && sys_renameat(layers, tmp, layers, name) == 0)
+		return 1;
 	/* another svrun may have been faster */
-	if (rc == 0 && errno != EEXIST && errno != ENOTEMPTY)
+	if (rc > 0 && errno != EEXIST && errno != ENOTEMPTY)
 		rc = err_sys(e, "layers/%s", name);
-	if (sys_remove_tree(layers, tmp) < 0 && rc == 0)
+	if (sys_remove_tree(layers, tmp) < 0 && rc >= 0)
 		rc = err_sys(e, "layers/%s", tmp);
 	return rc;
 }
@@ -239,14 +218,13 @@ static int take(int layers, const char *name, int *fd, struct err *e)
 }
 
 int gpus_layer_open(const struct gpu_edits *x, const struct gpu_host *h,
-	const struct gpus_layer_image *image, int *fd, bool *whole, struct err *e)
+	const struct gpus_layer_image *image, int *fd, struct err *e)
 {
 	auto_free char *path = mem_printf("%s/layers", h->run);
 	char name[DIGEST_HEX + 1];
 	int rc;
 
 	*fd = -1;
-	*whole = false;
 	if (!x->nlinks && !x->nmounts && !x->nld_dirs)
 		return 0;
 	if (sys_mkdir_p(AT_FDCWD, path, 0755) < 0)
@@ -255,9 +233,10 @@ int gpus_layer_open(const struct gpu_edits *x, const struct gpu_host *h,
 	if (layers < 0)
 		return err_sys(e, "open %s", path);
 	name_of(x, image, name);
-	while ((rc = take(layers, name, fd, e)) == 0)
-		if (make(layers, name, x, image->lower, e) < 0)
-			return -1;
-	*whole = rc > 0 && faccessat(*fd, "work", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	while ((rc = take(layers, name, fd, e)) == 0) {
+		rc = make(layers, name, x, image->lower, e);
+		if (rc <= 0)
+			break;
+	}
 	return rc < 0 ? -1 : 0;
 }

@@ -16,9 +16,9 @@ struct gpus_layer_image {
 
 /* RUN/layers/DIGEST, made when there is none of this image and these edits yet. *fd is the
  * caller's, and keeps it from being swept: to be closed when the container has ended. -1: there is
- * nothing to be in it. *whole: all of gpu_edits_fill_files() is in it (not where RUN is on an
- * overlay itself). Errors: SYSTEM, and those of gpu_edits_fill_files(). */
+ * nothing to be in it, or RUN is where no overlay can be made (on one): everything is then done at
+ * the start. Errors: SYSTEM, and those of gpu_edits_fill_files(). */
 int gpus_layer_open(const struct gpu_edits *x, const struct gpu_host *h,
-	const struct gpus_layer_image *image, int *fd, bool *whole, struct err *e) must_check;
+	const struct gpus_layer_image *image, int *fd, struct err *e) must_check;
 
 #endif

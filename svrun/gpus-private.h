@@ -24,7 +24,7 @@ struct gpus {
 	struct strings env; /* the image's, then the caller's */
 	json_t *label;      /* run.svrun.gpu */
 	bool has_host, has_inventory, has_probe, has_cdi, has_wishes, has_extras;
-	bool layer_is_whole, untouched;
+	bool has_layer, untouched;
 	char *who; /* "instance NAME" */
 	struct arena mem;
 };

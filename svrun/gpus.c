@@ -293,7 +293,10 @@ int gpus_layer(struct gpus *g, const struct gpus_layer_image *image, int *fd, st
 	*fd = -1;
 	if (!gpus_has_any(g))
 		return 0;
-	return gpus_layer_open(&g->edits, &g->host, image, fd, &g->layer_is_whole, e);
+	if (gpus_layer_open(&g->edits, &g->host, image, fd, e) < 0)
+		return -1;
+	g->has_layer = *fd >= 0;
+	return 0;
 }
 
 /* For `svrun ps`. */
@@ -358,6 +361,6 @@ int gpus_fill(void *ctx, int root, const uint64_t *own, size_t nown, struct err 
 {
 	const struct gpus *g = ctx;
 
-	return g->layer_is_whole && g->untouched ? gpu_edits_fill_new(&g->edits, root, own, nown, e)
-						 : gpu_edits_fill(&g->edits, root, own, nown, e);
+	return g->has_layer && g->untouched ? gpu_edits_fill_new(&g->edits, root, own, nown, e)
+					    : gpu_edits_fill(&g->edits, root, own, nown, e);
 }

@@ -45,10 +45,11 @@ static int layer_of(struct fixture *f, const char *digest)
 {
 	const struct gpus_layer_image image = {f->image, digest};
 	struct err e = {0};
-	bool whole;
 	int fd, root;
 
-	if (gpus_layer_open(&f->x, &f->host, &image, &fd, &whole, &e) < 0)
+	if (geteuid() != 0)
+		skip(); /* an overlay is mounted */
+	if (gpus_layer_open(&f->x, &f->host, &image, &fd, &e) < 0)
 		fail_msg("%s", e.text);
 	if (fd < 0)
 		return -1;
