@@ -87,6 +87,7 @@ void arena_fini(struct arena *a)
 	}
 }
 
+/* What is given out is cleared, not the block: most of a last block is never touched. */
 void *arena_alloc(struct arena *a, size_t n)
 {
 	struct arena_block *b = a->last;
@@ -97,17 +98,16 @@ void *arena_alloc(struct arena *a, size_t n)
 	if (!b || b->size - b->used < n) {
 		size_t size = n > ARENA_BLOCK / 4 ? n : ARENA_BLOCK;
 
-		b = mem_alloc(sizeof(*b) + size);
-		b->size = size;
+		b = or_die(malloc(sizeof(*b) + size));
 		/* Behind one of its own, keep filling the current block. */
 		struct arena_block **at = a->last && size == n ? &a->last->prev : &a->last;
 
-		b->prev = *at;
+		*b = (struct arena_block){.prev = *at, .size = size};
 		*at = b;
 	}
 	p = b->data + b->used;
 	b->used += n;
-	return p;
+	return memset(p, 0, n);
 }
 
 void *arena_dup(struct arena *a, const void *p, size_t n)
