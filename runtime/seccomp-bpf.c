@@ -5,6 +5,7 @@
 #include <linux/audit.h>
 #include <linux/bpf_common.h>
 #include <linux/seccomp.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -15,8 +16,14 @@
  * A section is a binary tree over the ranges of numbers that are treated alike. Leaves return an
  * action, or hold the argument checks of one number:
  *
+ *	jge MID, RIGHT, 0
+ *	left...
+ *	right...
+ *
+ * or, where RIGHT is farther than the 255 instructions that conditional jumps reach,
+ *
  *	jge MID, 0, 1        (true: on to the long jump; false: over it)
- *	ja  RIGHT            conditional jumps reach only 255 instructions
+ *	ja  RIGHT
  *	left...
  *	right...
  */
@@ -47,6 +54,23 @@ static void load(struct gen *g, size_t off)
 static void land(struct gen *g, size_t ja)
 {
 	g->code[ja].k = (uint32_t)(g->n - ja - 1);
+}
+
+/* The same, for one behind a conditional jump that is there for its sake: that one jumps itself if
+ * it reaches. The kernel compiles each instruction at each start. (What lies between only jumps
+ * within itself: it can be moved.) */
+static void land_short(struct gen *g, size_t ja)
+{
+	size_t dist = g->n - ja - 1;
+
+	if (dist > UINT8_MAX) {
+		land(g, ja);
+		return;
+	}
+	memmove(&g->code[ja], &g->code[ja + 1], dist * sizeof(*g->code));
+	g->n--;
+	g->code[ja - 1].jt = (uint8_t)dist;
+	g->code[ja - 1].jf = 0;
 }
 
 /* A half of an argument, of which only the bits of `mask` count: classic BPF computes with 32 bits.
@@ -201,7 +225,7 @@ static void tree(struct gen *g, const struct range *r, size_t n, uint32_t fallba
 		emit(g, BPF_JMP | BPF_JGE | BPF_K, r[mid].first, 0, 1);
 		ja = emit(g, BPF_JMP | BPF_JA, 0, 0, 0);
 		tree(g, r, mid, fallback);
-		land(g, ja);
+		land_short(g, ja);
 		tree(g, r + mid, n - mid, fallback);
 	} else if (r->nrules) {
 		rules_of_number(g, r->rules, r->nrules, fallback);

@@ -122,6 +122,21 @@ TEST(what_the_program_decides_is_what_the_rules_say)
 	}
 }
 
+/* The kernel translates each instruction at each start. */
+TEST(a_choice_between_near_places_is_one_instruction)
+{
+	struct bpf_rule rules[] = {{1, 0, SECCOMP_RET_ALLOW, NULL, 0},
+		{3, 0, SECCOMP_RET_ALLOW, NULL, 0}, {5, 0, SECCOMP_RET_ALLOW, NULL, 0}};
+	struct bpf_arch a = {AUDIT_ARCH_I386, rules, 3, 6};
+	enum { RANGES = 7, AROUND = 5 }; /* the choice of the architecture, and "foreign" */
+	struct sock_filter *code;
+	size_t n;
+
+	assert_int_equal(seccomp_bpf(&a, 1, &usual, &code, &n, NULL), 0);
+	assert_int_equal(n, AROUND + RANGES + RANGES - 1);
+	free(code);
+}
+
 TEST(each_architecture_has_its_own_numbers_and_others_are_turned_away)
 {
 	struct bpf_rule one = {1, 0, SECCOMP_RET_ALLOW, NULL, 0};
@@ -229,6 +244,7 @@ TEST(a_program_that_the_kernel_would_not_take_is_an_error)
 }
 
 RUN_TESTS(cmocka_unit_test(what_the_program_decides_is_what_the_rules_say),
+	cmocka_unit_test(a_choice_between_near_places_is_one_instruction),
 	cmocka_unit_test(each_architecture_has_its_own_numbers_and_others_are_turned_away),
 	cmocka_unit_test(it_decides_as_libseccomp_does),
 	cmocka_unit_test(a_program_that_the_kernel_would_not_take_is_an_error))
