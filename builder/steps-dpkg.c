@@ -8,15 +8,18 @@
 #include "builder/steps-private.h"
 #include "images/glob.h"
 
-enum { HOUR_MS = 3600000 };
+enum {
+	HOUR_MS = 3600000,
+	/* The script is one word, and a word has 128 KiB at most. */
+	NAMES_MAX = 64 << 10
+};
 
 /* py3compile, which packages' scripts run one after the other, leaves what is there already and has
  * the time of its source: made before, on all cores. (Times in the tree are those in the image.)
  * The word is the program for it. */
 static const char compile[] =
-	"code=$1; shift\n"
 	"PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 "
-	"python3 -s -c \"$code\" TIMESTAMP /usr/lib/python3/dist-packages || :\n";
+	"python3 -s -c \"$code\" TIMESTAMP /usr/lib/python3/dist-packages & compile=$!\n";
 
 /* The words behind the script are the chosen alternatives, name (or link) and target by turns. */
 static const char choose[] = "while [ $# -gt 0 ]; do\n"
@@ -54,45 +57,74 @@ static bool keep(const struct step *st, const struct entry *en)
 	return en->kind != ENTRY_PUT || !prune_matches(st->prune, en->path);
 }
 
-static bool has_deb(const struct lock *l, const char *name)
-{
-	for (size_t i = 0; i < l->ndebs; i++)
-		if (str_eq(l->debs[i].name, name))
-			return true;
-	return false;
-}
-
 /* What others' scripts take for granted comes first, whatever it depends on: these two, then what
  * is essential; the rest in dpkg's own order. */
 static const char *const first[] = {"base-passwd", "base-files"};
 
-static bool is_first(const char *name)
+static bool is_first(const struct dpkg_package *p)
 {
-	return str_eq(name, first[0]) || str_eq(name, first[1]);
+	return str_eq(p->name, first[0]) || str_eq(p->name, first[1]);
+}
+
+static bool is_essential(const struct dpkg_package *p)
+{
+	return p->essential && !is_first(p);
+}
+
+static bool is_beside_python(const struct dpkg_package *p)
+{
+	return !p->python && !p->essential && !is_first(p);
+}
+
+/* More than fit are left to the last, which has all. */
+static void configure(const struct dpkg_order *o, bool (*which)(const struct dpkg_package *),
+	const char *option, struct buf *out)
+{
+	auto_buf struct buf names = BUF_INIT(16 << 20);
+
+	for (size_t i = 0; i < o->n; i++)
+		if (which(&o->v[i]))
+			buf_printf(&names, " %s", o->v[i].file);
+	if (names.len > 0 && names.len <= NAMES_MAX)
+		buf_printf(out, "dpkg %s --configure%s\n", option, names.data);
+}
+
+static bool has_package(const struct dpkg_order *o, const char *name)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (str_eq(o->v[i].name, name))
+			return true;
+	return false;
+}
+
+/* dpkg runs one script at a time; so while Python compiles, it has those that no Python is in. */
+static void write_script(const struct dpkg_order *o, struct buf *out)
+{
+	bool python = has_package(o, "python3-minimal");
+
+	buf_printf(out, "set -e\ncode=$1\nshift\n");
+	preinst_text(o, out);
+	configure(o, is_first, "--force-depends", out);
+	configure(o, is_essential, "--force-depends", out);
+	if (python) {
+		buf_printf(out, "%s", compile);
+		configure(o, is_beside_python, "", out);
+		buf_printf(out, "wait $compile || :\n");
+	}
+	buf_printf(out, "dpkg --configure -a\n%s", choose);
 }
 
 static const char *make_script(struct steps *s, struct err *e)
 {
-	static const char configure[] = "dpkg --force-depends --configure";
-	const struct lock *l = s->x->l;
 	const struct rootfs r = {.tree = s->c->tree, .pool = s->x->pool};
 	auto_buf struct buf b = BUF_INIT(16 << 20);
-	bool any = false;
+	struct dpkg_order o;
+	int rc = dpkg_order_read(&o, &r, e);
 
-	buf_printf(&b, "set -e\n");
-	if (preinst_text(&r, &b, e) < 0)
-		return NULL;
-	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++)
-		if (has_deb(l, first[i]))
-			buf_printf(&b, "%s %s\n", configure, first[i]);
-	for (size_t i = 0; i < l->ndebs; i++)
-		if (l->debs[i].essential && !is_first(l->debs[i].name)) {
-			buf_printf(&b, "%s %s", any ? "" : configure, l->debs[i].name);
-			any = true;
-		}
-	buf_printf(&b, "%s%sdpkg --configure -a\n%s", any ? "\n" : "",
-		has_deb(l, "python3-minimal") ? compile : "shift\n", choose);
-	return arena_strdup(&s->arena, b.data);
+	if (rc == 0)
+		write_script(&o, &b);
+	dpkg_order_fini(&o);
+	return rc < 0 ? NULL : arena_strdup(&s->arena, b.data);
 }
 
 static struct strings make_argv(struct steps *s, const char *text)

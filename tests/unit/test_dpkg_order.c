@@ -6,6 +6,7 @@
 struct world {
 	struct fixture f;
 	struct rootfs r;
+	struct dpkg_order order;
 	struct buf status, out;
 };
 
@@ -20,6 +21,7 @@ static void teardown(struct world *w)
 {
 	buf_fini(&w->status);
 	buf_fini(&w->out);
+	dpkg_order_fini(&w->order);
 	fixture_fini(&w->f);
 }
 
@@ -50,7 +52,8 @@ static void expect_order(struct world *w, const char *want)
 	const char *p;
 
 	put(w, "var/lib/dpkg/status", w->status.data ? w->status.data : "");
-	need(preinst_text(&w->r, &w->out, &f->e));
+	need(dpkg_order_read(&w->order, &w->r, &f->e));
+	preinst_text(&w->order, &w->out);
 	for (p = w->out.data; p && (p = strstr(p, "\npreinst ")); p++)
 		buf_printf(&got, "%.*s ", (int)strcspn(p + 9, " "), p + 9);
 	assert_string_equal(got.data ? got.data : "", want);
@@ -100,12 +103,41 @@ TEST(a_name_that_the_shell_would_read_is_refused)
 
 		setup(&w);
 		put(&w, "var/lib/dpkg/status", bad[i]);
-		assert_int_equal(preinst_text(&w.r, &w.out, &w.f.e), -1);
+		assert_int_equal(dpkg_order_read(&w.order, &w.r, &w.f.e), -1);
 		assert_int_equal(w.f.e.kind, ERR_CORRUPT);
 		teardown(&w);
 	}
 }
 
+/* Those that may be configured while Python compiles. */
+TEST(what_runs_python_or_needs_what_does_is_marked)
+{
+	struct world w;
+	struct fixture *f = &w.f;
+	auto_buf struct buf got = BUF_INIT(1 << 16);
+
+	setup(&w);
+	package(&w, "alternative", "Depends: lib | provided\n"); /* dpkg may take either */
+	package(&w, "app", "Depends: module\n");
+	package(&w, "circle", "Pre-Depends: loop\n");
+	package(&w, "interpreter", "Depends: lib\n");
+	package(&w, "lib:amd64", "");
+	package(&w, "loop", "Depends: circle, app\n");
+	package(&w, "module", "Depends: gone\nProvides: provided\n");
+	package(&w, "tool", "Depends: lib, gone | tool\nRecommends: module\n");
+	put(&w, "var/lib/dpkg/info/interpreter.postinst", "#!/bin/sh\n/usr/bin/python3.11 -V\n");
+	put(&w, "var/lib/dpkg/info/lib:amd64.postinst", "#!/bin/sh\ncopy\n");
+	put(&w, "var/lib/dpkg/info/module.postinst", "#!/bin/sh\npy3compile -p module\n");
+	put(&w, "var/lib/dpkg/status", w.status.data);
+	need(dpkg_order_read(&w.order, &w.r, &f->e));
+	for (size_t i = 0; i < w.order.n; i++)
+		if (!w.order.v[i].python)
+			buf_printf(&got, "%s ", w.order.v[i].file);
+	assert_string_equal(got.data, "lib:amd64 tool ");
+	teardown(&w);
+}
+
 RUN_TESTS(cmocka_unit_test(scripts_come_after_those_of_what_a_package_needs),
 	cmocka_unit_test(packages_without_a_script_are_gone_through_but_not_listed),
-	cmocka_unit_test(a_name_that_the_shell_would_read_is_refused))
+	cmocka_unit_test(a_name_that_the_shell_would_read_is_refused),
+	cmocka_unit_test(what_runs_python_or_needs_what_does_is_marked))
