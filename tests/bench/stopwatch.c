@@ -9,6 +9,9 @@
  *MS" idles, and "reap" waits for all that was left to us by its parent, which a measured command
  *must not leave. A command that fails ends it all with exit status 1.
  *
+ * Lines of the same command that follow each other, "COMMAND:TOOL", take turns at being first: what
+ *a command leaves to the kernel still runs when the next begins.
+ *
  * Prints one line for each name: NAME MEDIAN MIN P90 (microseconds) PEAK (KiB, with its children).
  * -a starts all rounds of a plan of one line at once; -r keeps each time, as "NAME ROUND TIME". */
 #include <errno.h>
@@ -163,6 +166,28 @@ static void run_line(struct plan *p, struct line *l, size_t round, bool measured
 	check(l, round, status);
 }
 
+/* How many lines from the k-th on are of the same command. */
+static size_t group_at(const struct plan *p, size_t k)
+{
+	const char *name = p->v[k].name, *colon = strchr(name, ':');
+	size_t n = 1, len = colon ? (size_t)(colon - name) + 1 : 0;
+
+	while (colon && k + n < p->n && strncmp(p->v[k + n].name, name, len) == 0)
+		n++;
+	return n;
+}
+
+static void run_round(struct plan *p, size_t round, bool measured)
+{
+	size_t n;
+
+	for (size_t k = 0; k < p->n; k += n) {
+		n = group_at(p, k);
+		for (size_t i = 0; i < n; i++)
+			run_line(p, &p->v[k + (i + round) % n], round, measured);
+	}
+}
+
 /* All rounds of the first line at once; each takes as long as it ended after the first began. */
 static void run_at_once(struct plan *p, size_t rounds)
 {
@@ -242,8 +267,7 @@ int main(int argc, char **argv)
 	if (at_once)
 		run_at_once(&p, rounds);
 	for (size_t i = 0; !at_once && i < warmups + rounds; i++)
-		for (size_t k = 0; k < p.n; k++)
-			run_line(&p, &p.v[k], i, i >= warmups);
+		run_round(&p, i, i >= warmups);
 	for (size_t k = 0; k < p.n; k++)
 		print(&p.v[k]);
 	if (p.raw)
