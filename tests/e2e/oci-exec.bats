@@ -48,6 +48,15 @@ caps() { # BOUNDING EFFECTIVE PERMITTED INHERITABLE AMBIENT
 	expect_oci_clean
 }
 
+@test "a process joins the time namespace, too" {
+	start_container '.linux.namespaces += [{type: "time"}] | .linux.timeOffsets = {monotonic: {secs: 7}}'
+	run_split oci exec "$ID" cat /proc/self/timens_offsets
+	expect_status 0
+	expect_in "$(tr -s ' ' <<<"$out")" "monotonic 7 0"
+	oci delete --force "$ID"
+	expect_oci_clean
+}
+
 @test "why a program could not be started is told by text and status" {
 	start_container
 	run_split oci exec "$ID" nope
