@@ -715,8 +715,24 @@ static int check_thread(void *ctx, const char *task, struct err *e)
 
 /* ---- all ---- */
 
+/* Has it ended, with all of its threads, and is only not waited for yet? Then it is in no
+ * namespace, and in no cgroup's list. */
+static int is_zombie(pid_t pid, struct err *e)
+{
+	auto_buf struct buf text = BUF_INIT(TEXT_MAX);
+	auto_free char *path = mem_printf("/proc/%d/status", (int)pid);
+
+	if (file_read(AT_FDCWD, path, &text, e) < 0)
+		return -1;
+	return strstr(text.data, "\nState:\tZ") && status_number(text.data, "Threads", 10) <= 1;
+}
+
 static int check_process(struct checking *c, pid_t pid, struct err *e)
 {
+	int ended = is_zombie(pid, e);
+
+	if (ended)
+		return ended < 0 ? -1 : 0;
 	if (!bsearch(&pid, c->members, c->nmembers, sizeof(pid), by_number))
 		return err_set(e, ERR_DENIED, "a process outside of the container's cgroup");
 	return each_thread(pid, check_thread, c, e);

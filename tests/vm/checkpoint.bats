@@ -118,6 +118,18 @@ field() { # PID NAME
 	expect_oci_clean
 }
 
+@test "a process that has ended and is not waited for stays so" {
+	set_script "$B" 'sleep 0.1 & exec sh -c "echo 9 >/count; exec sleep 1000"'
+	start
+	sleep 0.5
+	[ "$(oci exec "$ID" ps | grep -c "\[sleep\]")" = 1 ]
+	checkpoint
+	restore
+	[ "$(oci exec "$ID" ps | grep -c "\[sleep\]")" = 1 ]
+	oci delete --force "$ID"
+	expect_oci_clean
+}
+
 @test "leave-running, and a paused container" {
 	start
 	pid=$(oci state "$ID" | jq .pid)
