@@ -128,7 +128,7 @@ static int spawn(struct container *c, int root, struct err *e)
 
 	c->sync = pair[0];
 	if (ns_needs_helper(c->spec)) {
-		const struct helper h = {join_and_clone, c, -1, c->sync, &theirs, -1, false};
+		const struct helper h = {join_and_clone, c, -1, c->sync, &theirs, -1};
 
 		c->pid = helper_clone(&h, &c->pidfd, e);
 	} else {

@@ -268,10 +268,8 @@ static int spawn(struct exec *x, const struct exec_options *o, int sock, int the
 	const struct cgroup *own = o->cgroup && o->cgroup->ndirs ? o->cgroup : NULL;
 	struct child c = {
 		o, own, theirs, o->pidfd, -1, -1, {o->stdio[0], o->stdio[1], o->stdio[2]}};
-	int into = own ? cgroup_clone_fd(own) : -1;
-	bool shares = into < 0 && !o->may_wait && !spec_has_ns(o->spec, NS_USER) &&
-		      !spec_has_ns(o->spec, NS_TIME);
-	struct helper h = {join_and_clone, &c, into, sock, &c.sync, cancel, shares};
+	struct helper h = {
+		join_and_clone, &c, own ? cgroup_clone_fd(own) : -1, sock, &c.sync, cancel};
 	struct err why = {0};
 
 	x->pid = helper_clone(&h, &x->pidfd, &why);

@@ -27,7 +27,6 @@ struct exec_options {
 	int stdio[3];                      /* what becomes its 0-2, unless it has a terminal */
 	unsigned preserve_fds;             /* descriptors from 3 on that stay open */
 	bool detach;                       /* it outlives us */
-	bool may_wait; /* the container may be paused: a signal can end us until it goes on */
 	bool keep_keyring;
 	const char *id, *bundle; /* for the state that a seccomp agent gets */
 };

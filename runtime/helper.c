@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -77,7 +76,7 @@ static pid_t fork_into(int cgroup)
 pid_t helper_clone(const struct helper *h, int *pidfd, struct err *e)
 {
 	struct sync_msg m;
-	int p[2], status, dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	int p[2], status;
 	pid_t helper, pid = 0;
 
 	if (sys_pipe(p) < 0)
@@ -85,17 +84,13 @@ pid_t helper_clone(const struct helper *h, int *pidfd, struct err *e)
 	auto_fd int in = p[0];
 	auto_fd int out = p[1];
 
-	helper = h->shares ? vfork() : fork_into(h->cgroup);
+	helper = fork_into(h->cgroup);
 	if (helper < 0)
 		return err_sys(e, "fork");
 	if (helper == 0) {
-		close(in); /* but the variables may be our parent's */
-		pid = help(h, out);
-		in = out = -1; /* the child's own, and closed */
-		return pid;
+		sys_close_ref(&in);
+		return help(h, steal_fd(&out));
 	}
-	if (h->shares && dumpable == 1) /* whether it may be looked at belongs to the memory */
-		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	sys_close_ref(&out);
 	/* Through a pipe: on the socket the child's own words may come first. */
 	helper_await(in, h->cancel);

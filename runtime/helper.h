@@ -18,10 +18,6 @@ struct helper {
 	int ours;   /* the socket pair: a failure is told there (sync.h) */
 	int *theirs;
 	int cancel; /* of helper_signals(), or -1 */
-	/* It has our memory instead of a copy (vfork), which is faster. Not for one that joins a
-	 * user namespace, where others may have rights over it, or a time namespace, which the
-	 * kernel forbids, or with `cgroup`; and until it ends nothing is cancelled. */
-	bool shares;
 };
 
 /* Signals that ask us to end. Whoever supervises blocks them, to pass them on to what runs; but

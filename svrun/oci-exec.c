@@ -297,7 +297,6 @@ static int start(struct plan *x, const int stdio[3], struct exec *run, int *stat
 		.stdio = {stdio[0], stdio[1], stdio[2]},
 		.preserve_fds = x->r->preserve,
 		.detach = x->r->detach,
-		.may_wait = x->r->ignore_paused,
 		.id = x->s.id,
 		.bundle = x->s.bundle};
 
