@@ -141,9 +141,10 @@ static int spawn(struct container *c, int root, struct err *e)
 		close(c->sync);
 		child_main(&child);
 	}
-	if (c->pid > 0)
-		return process_score_back(score, e);
-	c->pid = 0;
+	if (process_score_back(score, c->pid < 0 ? NULL : e) == 0 && c->pid > 0)
+		return 0;
+	if (c->pid < 0)
+		c->pid = 0;
 	return -1;
 }
 

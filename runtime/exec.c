@@ -316,7 +316,7 @@ void exec_kill(struct exec *x)
 static int start(struct exec *x, const struct exec_options *o, int *status, struct err *e)
 {
 	char score[PROCESS_SCORE_SIZE];
-	int pair[2];
+	int pair[2], rc;
 
 	for (size_t i = 0; i < o->sub_cgroups.n; i++)
 		if (enter_sub(o->cgroup, o->sub_cgroups.v[i], e) < 0)
@@ -329,8 +329,10 @@ static int start(struct exec *x, const struct exec_options *o, int *status, stru
 	auto_fd int theirs = pair[1];
 	auto_fd int cancel = helper_signals(e);
 
-	if (cancel < 0 || process_score(o->process, score, e) < 0 ||
-		spawn(x, o, sock, theirs, cancel, e) < 0 || process_score_back(score, e) < 0)
+	if (cancel < 0 || process_score(o->process, score, e) < 0)
+		return -1;
+	rc = spawn(x, o, sock, theirs, cancel, e);
+	if (process_score_back(score, rc < 0 ? NULL : e) < 0 || rc < 0)
 		return -1;
 	sys_close_ref(&theirs);
 	return wait_started(x, o, sock, cancel, status, e);

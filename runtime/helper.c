@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,6 +100,8 @@ pid_t helper_clone(const struct helper *h, int *pidfd, struct err *e)
 	while (waitpid(helper, &status, 0) < 0 && errno == EINTR)
 		;
 	if (pid <= 0) {
+		/* When a signal has ended it, it has said nothing, and nobody else will. */
+		shutdown(h->ours, SHUT_RD);
 		if (sync_expect(h->ours, SYNC_NEVER, &m, NULL, e) < 0)
 			return -1;
 		return err_set(e, ERR_SYSTEM, "the process that joins namespaces ended");

@@ -1,6 +1,8 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -362,6 +364,33 @@ TEST(a_cgroup_that_is_not_there_is_an_error)
 	in_child(no_such_cgroup);
 }
 
+/* The helper is in the container's cgroup before it joins namespaces: whoever ends that ends it. */
+static int helper_killed(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setns, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+	struct rig r;
+	char text[16];
+
+	EXPECT(1, rig_init(&r, "true", false) == 0);
+	EXPECT(2, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+			  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0);
+	alarm(20); /* it must not be waited for */
+	EXPECT(3, run(&r, text, sizeof(text)) == -1 && r.status == 255);
+	EXPECT(4, strstr(r.e.text, "ended") != NULL);
+	return 0;
+}
+
+TEST(a_helper_that_is_killed_is_an_error)
+{
+	in_child(helper_killed);
+}
+
 /* Does the process go on when the one that started it is gone? */
 static int lives_on(bool detach)
 {
@@ -432,5 +461,6 @@ RUN_TESTS(cmocka_unit_test(a_process_runs_in_the_containers_namespaces),
 	cmocka_unit_test(root_of_a_user_namespace_is_its_root),
 	cmocka_unit_test(a_container_that_has_ended_takes_no_process),
 	cmocka_unit_test(a_cgroup_that_is_not_there_is_an_error),
+	cmocka_unit_test(a_helper_that_is_killed_is_an_error),
 	cmocka_unit_test(a_process_dies_with_its_runtime_unless_it_is_detached),
 	cmocka_unit_test(the_runtime_is_as_it_was_afterwards))
