@@ -183,7 +183,7 @@ static void push(struct graph *g, size_t i)
 /* What i needs, and i. */
 static void visit(struct graph *g, size_t i)
 {
-	if (i == g->n || g->v[i].seen)
+	if (g->v[i].seen)
 		return;
 	push(g, i);
 	while (g->depth > 0) {

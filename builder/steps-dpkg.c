@@ -15,8 +15,8 @@ enum {
 };
 
 /* py3compile, which packages' scripts run one after the other, leaves what is there already and has
- * the time of its source: made before, on all cores. (Times in the tree are those in the image.)
- * The word is the program for it. */
+ * the time of its source: made beforehand, on all cores. (Times in the tree are those in the
+ * image.) $code is the program for it; $compile is to be waited for. */
 static const char compile[] =
 	"PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 "
 	"python3 -s -c \"$code\" TIMESTAMP /usr/lib/python3/dist-packages & compile=$!\n";
