@@ -21,7 +21,7 @@ struct header {
 
 enum {
 	/* Raise it when seccomp.c or seccomp-bpf.c make something else of the same source. */
-	FORMAT = 5,
+	FORMAT = 6,
 	TEXT_MAX = 1 << 20,
 	FILE_MAX = TEXT_MAX + (64 << 10),
 	KEPT_MAX = 256, /* files; beyond, some go: the folder may lie in memory */
