@@ -278,6 +278,18 @@ static int prepare(struct plan *x, struct err *e)
 
 /* ---- running it ---- */
 
+static void plan_fini(struct plan *x)
+{
+	sys_close_ref(&x->console);
+	sys_close_ref(&x->pidfd);
+	cgroup_fini(&x->cgroup);
+	seccomp_prog_fini(&x->filter);
+	json_doc_fini(&x->file);
+	arena_fini(&x->mem);
+	spec_fini(&x->spec);
+	state_close(&x->s);
+}
+
 static int publish(const struct plan *x, const struct exec *run, struct err *e)
 {
 	if (x->console >= 0 && console_send(x->console, run->terminal, e) < 0)
@@ -302,9 +314,10 @@ static int start(struct plan *x, const int stdio[3], struct exec *run, int *stat
 
 	if (exec_start(run, &o, status, e) < 0)
 		return -1;
-	cgroup_fini(&x->cgroup); /* while the process runs, not after it */
-	if (publish(x, run, e) == 0)
+	if (publish(x, run, e) == 0) {
+		plan_fini(x); /* while the process runs, not after it */
 		return 0;
+	}
 	exec_kill(run);
 	exec_fini(run);
 	return -1;
@@ -344,18 +357,6 @@ static int run_foreground(struct plan *x, int *status, struct err *e)
 	}
 	supervise_fini(&sup);
 	return rc;
-}
-
-static void plan_fini(struct plan *x)
-{
-	sys_close_ref(&x->console);
-	sys_close_ref(&x->pidfd);
-	cgroup_fini(&x->cgroup);
-	seccomp_prog_fini(&x->filter);
-	json_doc_fini(&x->file);
-	arena_fini(&x->mem);
-	spec_fini(&x->spec);
-	state_close(&x->s);
 }
 
 static int exec_in(const struct oci *o, const struct request *r, int *status, struct err *e)
