@@ -159,7 +159,6 @@ static void device_rules_v2(int dir)
 static void cgroup_limit(const struct cgroup *c)
 {
 	if (c->v2) {
-		device_rules_v2(c->dirs[0]);
 		/* A host whose controllers are of version 1 can show version 2 without any. */
 		if (faccessat(c->dirs[0], "memory.max", F_OK, 0) < 0)
 			return;
@@ -169,7 +168,6 @@ static void cgroup_limit(const struct cgroup *c)
 		put(c->dirs[0], "cpu.max", "100000 100000");
 		return;
 	}
-	device_rules_v1(c->dirs[0]);
 	put(c->dirs[1], "memory.limit_in_bytes", "536870912");
 	put(c->dirs[2], "pids.max", "512");
 	put(c->dirs[3], "cpu.shares", "512");
@@ -455,6 +453,8 @@ int main(int argc, char **argv)
 	}
 	must(pipe2(limited, O_CLOEXEC), "pipe");
 	cgroup_make(&c);
+	/* Before there is a child: between the first rule and the last it could make no node. */
+	(c.v2 ? device_rules_v2 : device_rules_v1)(c.dirs[0]);
 	if (c.v2) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (__u64)c.dirs[0];
