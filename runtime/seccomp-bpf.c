@@ -30,8 +30,6 @@ enum { REACH = 250 };
 
 static size_t emit(struct gen *g, uint16_t op, uint32_t k, size_t jt, size_t jf)
 {
-	if (g->n > BPF_MAXINSNS) /* is refused */
-		return 0;
 	mem_grow(&g->code, &g->cap, g->n);
 	g->code[g->n] = (struct sock_filter){op, (uint8_t)jt, (uint8_t)jf, k};
 	return g->n++;
@@ -130,7 +128,7 @@ static size_t rules_of_number(struct gen *g, const struct bpf_rule *r, size_t n,
 	while (i < n && r[i].nargs)
 		i++;
 	next = emit_return(g, i < n ? r[i].action : fallback);
-	while (i-- > 0) {
+	while (i-- > 0 && g->n <= BPF_MAXINSNS) {
 		size_t yes = emit_return(g, r[i].action);
 
 		for (size_t k = r[i].nargs; k-- > 0;)
@@ -190,6 +188,8 @@ static size_t tree(struct gen *g, const struct range *r, size_t n, uint32_t fall
 {
 	size_t left, right, mid = n / 2;
 
+	if (g->n > BPF_MAXINSNS) /* refused anyway: no use in a long way there */
+		return 0;
 	if (n == 1)
 		return r->nrules ? rules_of_number(g, r->rules, r->nrules, fallback)
 				 : emit_return(g, r->action);
